@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from pipes import at as position
 from typing import Any
@@ -523,11 +524,26 @@ def test_a_store_keeps_what_follows_the_time_steps(tmp_path: Path) -> None:
     features = {"x": FEATURES["x"], "label": STATES["label"], "seen": FEATURES["x"] | {"observed": True}}
     steps = [{"resample": {"length": 20}}, {"random_time_warp": {"factor": 0.5}}]
     given = spec(source | {"window": {"length": 12}, "features": features}, transforms=steps, output={"x": ["x", "seen"], "y": "label"})
-    pipegen.prepare(given, tmp_path / "store", format="raw")
-    pipe, stored = pipegen.build(given), pipegen.build(str(tmp_path / "store" / "prepared.pipegen.yaml"))
+    done = pipegen.prepare(given, tmp_path / "store", format="raw")
+    pipe, stored = pipegen.build(given), pipegen.build(str(done.spec))
+    assert done.rounded
+    assert done.bytes > pipe.num_examples("train") * 20 * 4
+    assert stored.class_names == pipe.class_names
+    assert not pipegen.report(str(done.spec)).diagnostics  # the windows are compared by their bytes
     for one, other in zip(at(pipe), at(stored), strict=True):
         for a, b in zip((*one[0], one[1]), (*other[0], other[1]), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_an_export_names_the_factor_of_each_channel(tmp_path: Path) -> None:
+    source, _ = with_states("csv", tmp_path)
+    features = {"x": FEATURES["x"], "label": STATES["label"]}
+    steps = [{"random_scale": {"factor": 0.1, "each": "channel"}}]
+    given = spec(source | {"window": {"length": 12}, "features": features}, transforms=steps, output={"x": "x", "y": "label"})
+    pipe = pipegen.build(given)
+    pipe.export(tmp_path / "out", examples=1)
+    factors = json.loads((tmp_path / "out" / "metadata.jsonl").read_text())["parameters"]["random_scale.factor"]
+    assert np.shape(factors) == (pipe.peek("train", 1)[0].shape[-1],)
 
 
 def unfilled(caplog: pytest.LogCaptureFixture, **own: Any) -> list[str]:

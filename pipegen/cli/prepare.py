@@ -155,6 +155,8 @@ def _tell(done: Prepared) -> None:
     if done.changes:
         for said in done.changes:
             say(f"  changed: {said}; see also `pipegen diff`")
+    elif done.rounded:
+        say("  equal to the spec: the same splits, ids and draws, and values but for rounding")
     else:
         say("  equal to the spec, bit for bit: the same values, splits, ids and draws")
     if done.left_out:

@@ -254,8 +254,10 @@ def class_counts(manifest: Manifest, split: str, feature: str | None, *, main: b
         held = manifest.stored(split, name)
     if held is None or (held.ndim == 1 and (held < 0).any()):  # a split without labels
         return None
-    counts = held.sum(0, dtype=np.int64) if held.ndim == 2 else np.bincount(held, minlength=len(names))
-    return ClassCounts(names, counts.tolist(), manifest.num_examples(split))
+    if held.ndim == 2 and held.dtype == np.uint8:  # 1 for each class of an example
+        return ClassCounts(names, held.sum(0, dtype=np.int64).tolist(), len(held))
+    counts = np.bincount(held.ravel(), minlength=len(names)).tolist()
+    return ClassCounts(names, counts, held.size, "example" if held.ndim == 1 else "time step")
 
 
 def shown_label(manifest: Manifest) -> str | None:

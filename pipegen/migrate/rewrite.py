@@ -107,7 +107,10 @@ class Rewriter:
         help_ = f"write `pipe = {hint(written)}`{where}, and `{uses.access('pipe', split)}` instead of {instead}"
         if IN_LOOP in problem:
             help_ = f"write `pipe = {hint(written)}` once before it, since a pipeline that is built again draws the same numbers again"
-            help_ += "; or only change the import: `from pipegen.compat import ImageDataGenerator`"
+            help_ += _ONLY_THE_IMPORT
+        elif problem == _IN_ANOTHER:
+            help_ = f"return the pipeline as well: `pipe = {hint(written)}`, with `{uses.access('pipe', split)}` instead of {instead}"
+            help_ += _ONLY_THE_IMPORT
         elif "together" in problem and not group.pairs:
             help_ = "write one spec with a feature for each of them"
         elif BY_NUMBER in problem:
@@ -145,6 +148,8 @@ class Rewriter:
 
 BY_NUMBER = "by number"  # reason for batches that are not taken in order
 IN_LOOP = "in a loop"  # reason for iterators that are made again and again
+_IN_ANOTHER = "its members are used in another function"
+_ONLY_THE_IMPORT = "; or only change the import: `from pipegen.compat import ImageDataGenerator`"
 
 
 @dataclass
@@ -221,7 +226,7 @@ class Refusals:
         if numbered is not None:
             return f"line {numbered.line} takes batches {BY_NUMBER}, but a dataset gives them only in order"
         if owner_of(self.group, self.found) is None:
-            return "its members are used in another function"
+            return _IN_ANOTHER
         several = next((u for u in used if not self._serves_alike(u)), None)
         return f"line {several.line} is used for several iterators" if several is not None else ""
 

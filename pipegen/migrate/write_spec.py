@@ -458,13 +458,20 @@ def hint(written: Written) -> str:
     group = written.group
     sources = Sources(group)
     given = sources.given_labels()
-    inner = f'{{"image": x, "{given}": y}}' if given else '{"image": x}'
+    split, flow = next(iter(group.parts.items()))
+    x, y, table = (_named(flow, argument, name) for argument, name in (("x", "x"), ("y", "y"), ("dataframe", "df")))
+    inner = f'{{"image": {x}, "{given}": {y}}}' if given else f'{{"image": {x}}}'
     tables = any(sources.in_memory(flow) for flow in group.parts.values())
-    inner = "df" if tables else inner
-    split = next(iter(group.parts))
+    inner = table if tables else inner
     several = f', data={{"{split}": {inner}' + (", …}" if len(group.parts) > 1 else "}")
     data = "" if group.method != "flow" and not tables else f", data={inner}" if sources.is_whole() else several
     return f"pipegen.build({_quoted(written.file)}{data}{permission(group.first.generator)})"
+
+
+def _named(flow: Flow, argument: str, name: str) -> str:
+    """The name that the code gives as an argument; else the one in `name`, which stands for an expression."""
+    given = flow.args.get(argument)
+    return given.node.id if given is not None and not given.unpacked and isinstance(given.node, ast.Name) else name
 
 
 def _quoted(name: str) -> str:

@@ -139,12 +139,12 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class ClassCounts:
-    """Counts of the classes in a split, and of all: of examples, or of items on them, such as boxes."""
+    """Counts of the classes in a split, and of all: of examples, of items on them, such as boxes, or of the time steps of windows."""
 
     names: tuple[str, ...]
     counts: list[int]
     total: int
-    each: Literal["example", "item"] = "example"
+    each: Literal["example", "item", "time step"] = "example"
 
 
 class Listed(Protocol):

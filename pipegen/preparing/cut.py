@@ -59,6 +59,12 @@ class Cut:
     """Height and width in pixels: the spec decodes an image with both sides at least twice as long at a fraction of its size, which depends
     on steps after the cut; `None` if it never does."""
 
+    @property
+    def rounds(self) -> bool:
+        """Whether a store has windows that steps computed one by one: those of a batch can differ in rounding."""
+        touched = {stage.feature for own in self.stages.values() for stage in own} & {*self.type}
+        return any(kind_of(self.type[name]).samples is not None and not kind_of(self.type[name]).packed for name in touched)
+
 
 def find_cut(spec: PipelineSpec, plans: Mapping[str, Plan], at: str | None = None) -> Cut:
     """Finds the last place to cut a spec by its plainest plans, or the one after the step with the name or the id `at`. Raises

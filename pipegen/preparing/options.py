@@ -71,7 +71,8 @@ class Prepared:
     bytes: int  # the bytes of pixels or files
     shards: int  # number of shards
     written: int  # number of shards written now; the others existed
-    changes: tuple[str, ...] = ()  # deviations from the original spec, in words; empty if results are equal, bit for bit
+    changes: tuple[str, ...] = ()  # deviations from the original spec, in words; empty if results are equal
+    rounded: bool = False  # values are equal but for rounding; else bit for bit
     reordered: bool = False  # training has another order, since shuffle windows count stored bytes, and blocks are those of the source
     left_out: int = 0  # number of damaged records of the training split that were left out, by `errors: {decode: {skip: …}}`
     verified: int | None = None  # number of examples compared with the results of the spec, besides all checksums; `None` without `verify`

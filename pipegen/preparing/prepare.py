@@ -169,14 +169,20 @@ def _said(work: Work, shards: list[layout.Shard], written: int, left_out: int, c
         steps=_steps_before(work),
         rest=" → ".join(left) or "nothing",
         examples=sum(shard.count for shard in shards),
-        bytes=sum(size for shard in shards for size in shard.bytes.values()),
+        bytes=sum(size for shard in shards for size in shard.bytes.values()) or _of_columns(work),
         shards=len(shards),
         written=written,
         changes=work.options.in_words(),
+        rounded=work.cut.rounds,
         reordered=work.reordered or left_out > 0,
         left_out=left_out,
         verified=compared,
     )
+
+
+def _of_columns(work: Work) -> int:
+    """Counts the bytes of a store without files of shards, such as of windows of series."""
+    return sum(layout.column_file(work.folder, name).stat().st_size for name in work.cut.type)
 
 
 def _finish(work: Work, shards: Sequence[layout.Shard], rest: dict[str, Any]) -> None:
@@ -205,7 +211,12 @@ def _finish(work: Work, shards: Sequence[layout.Shard], rest: dict[str, Any]) ->
     source = work.fitted.spec.loaded.file or "a spec in Python"
     changes = [f"Unlike there, {said}." for said in work.options.in_words()]
     comments = [f"Written by `pipegen prepare` from {source}: {_steps_before(work)} is done."]
-    comments += changes or ["Splits, ids, draws and values are the same, bit for bit."]
+    same = (
+        "Splits, ids and draws are the same; values, but for rounding."
+        if work.cut.rounds
+        else "Splits, ids, draws and values are the same, bit for bit."
+    )
+    comments += changes or [same]
     write_whole(work.folder / SPEC, as_text(rest, comments))
     same_meaning(work.model, load(work.folder / SPEC, allowed=CHECKED).model, work.done_steps)
     layout.write_about(work.folder, about)

@@ -94,12 +94,10 @@ class ShardFormat:
         return {"height": height, "width": width}
 
     def class_indices(self, name: str, value: Any) -> list[int]:
-        """Lists the classes of an example: all of a multi-label, or one for each item."""
-        if kind_of(self.type[name]).ragged:
-            return [int(i) for i in value]
+        """Lists the classes of an example: all of a multi-label, or one for each item or time step."""
         if several_labels(self.type[name]):
             return [int(i) for i in value.nonzero()[0]]
-        return [int(value)]
+        return [int(i) for i in np.ravel(value)]
 
     def class_texts(self, name: str, value: Any) -> list[str]:
         """Lists the names of these classes; none of a label that the example lacks, -1."""

@@ -29,7 +29,7 @@ from pipegen.errors import DataError, InternalError, SpecError
 from pipegen.files import whole_file, whole_files, write_whole
 from pipegen.ops.families.decoder import Decode
 from pipegen.ops.families.item_stages import MoveEach
-from pipegen.ops.kinds.base import ExampleClass, Geometry, Indices, ItemClass, Levels, PixelValues, having, kind_of, turns
+from pipegen.ops.kinds.base import ExampleClass, Geometry, Indices, ItemClass, Levels, PixelValues, TimestepClass, having, kind_of, turns
 from pipegen.ops.lowering.python_calls import reason
 from pipegen.ops.lowering.resizing import side_size
 from pipegen.ops.registry import transforms
@@ -315,7 +315,7 @@ class Work:
     @cached_property
     def format(self) -> ShardFormat:
         """The format of the shards, after `measure`."""
-        listing, labels = self.manifest.listing, having(self.cut.type, ExampleClass, ItemClass)
+        listing, labels = self.manifest.listing, having(self.cut.type, ExampleClass, ItemClass, TimestepClass)
         classes = {name: tuple(names) for name, names in listing.classes.items() if name in labels}
         label = listing.label if listing.label in labels else None
         return SHARD_FORMATS[self.options.format](self.cut.type, self.pixels, classes, label)

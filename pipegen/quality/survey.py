@@ -280,4 +280,4 @@ def _labels(seen: Survey, at: Label) -> Iterator[Diagnostic]:
         most = max(classes.counts, key=lambda name: classes.counts[name])
         share = classes.counts[most] / max(1, sum(classes.counts.values()))
         message = f"the labels of `{classes.split}` are uneven: {share:.0%} are {most!r}, and their entropy is {classes.entropy:.2f} of 1"
-        yield make("PG739", message, at, help=_UNEVEN[classes.each])
+        yield make("PG739", message, at, help=_UNEVEN["example" if classes.each == "example" else "item"])

@@ -93,8 +93,8 @@ class _Report:
         if not counted or not names:
             return parts
         if label is not None:
-            noun = "Items" if any(of is not None and of.each == "item" for of in found.values()) else "Examples"
-            parts.append(element("p", f"{noun} of each class, by `{label}`:"))
+            each = next((of.each for of in found.values() if of is not None and of.total), "example")
+            parts.append(element("p", f"{each.capitalize()}s of each class, by `{label}`:"))
         most = max(1, *(max(counts) for counts in counted.values()))
         first = next(iter(counted))
         rows = [

@@ -102,8 +102,9 @@ class DrawnParameters:
         """Size of the images that enter a stage; int32 `(n,)` each if it differs between examples."""
         if isinstance(stage, s.Compose) and None not in stage.canvas:
             return stage.canvas[0], stage.canvas[1], x.channels or 0
-        if x.height is not None and x.width is not None:
-            return x.height, x.width, x.channels or 0
+        height, width = (*x.shape, None, None)[:2]
+        if height is not None and width is not None:
+            return height, width, x.channels or 0
         several = zip(batch["@record"], batch["@draws"], active, strict=True)
         found = [(1 << 15, 1 << 15)] * len(active)
         for row, (record, draws, act) in enumerate(several):

@@ -380,7 +380,7 @@ def test_a_build_refuses_a_cache_that_does_not_fit(name: str, tmp_path: Path, mo
 
 @pytest.mark.nightly
 def test_a_build_logs_whatever_the_listing_warns_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over the pages of all warnings: what `collect` finds is what `build` logs, a line each."""
+    """Over the pages of all warnings: what the listing and its types show is what `build` logs, a line each."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     logged = set()
     for code in (code for code, about in CODES.items() if about.severity is Severity.WARNING and spec_page(code).files):
@@ -396,7 +396,8 @@ def test_a_build_logs_whatever_the_listing_warns_of(tmp_path: Path, monkeypatch:
         collected = collect(spec.model, locate=spec.loaded.locate.label, base=folder)
         if collected.manifest is None:
             continue
-        warned = {d.code for d in collected.diagnostics if d.severity is Severity.WARNING}
+        found = [*collected.diagnostics, *warnings_with_data(spec, collected.manifest)]
+        warned = {d.code for d in found if d.severity is Severity.WARNING}
         lines = [*warning_lines(collect_data(spec))]
         assert warned == {line.partition(" ")[0].rstrip(":") for line in lines}, code
         logged |= warned

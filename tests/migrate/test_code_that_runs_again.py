@@ -175,7 +175,18 @@ def test_members_in_a_function_of_an_iterator_of_another_function_are_left_alone
     code = "def make():\n    it = g.flow_from_directory('d')\n    use(it)\ndef use(it):\n    print(it.samples)\nmake()\n"
     result = migrated(code)
     assert result.changed == result.code.text
-    assert any("its members are used in another function" in f.message for f in result.findings.of("by hand"))
+    (told,) = (f for f in result.findings.of("by hand") if "its members are used in another function" in f.message)
+    assert "return the pipeline as well: `pipe = pipegen.build(" in told.help
+    assert "from pipegen.compat import ImageDataGenerator" in told.help
+
+
+def test_advice_about_a_loop_names_the_arrays_of_the_code() -> None:
+    """A variable `x` of the code may hold other rows."""
+    code = (
+        "for e in range(2):\n    for i, b in enumerate(g.flow(x_train, y_train)):\n        if i > 3:\n            break\n        use(b)\n"
+    )
+    (told,) = (f.help for f in migrated(code).findings.of("by hand"))
+    assert 'data={"train": {"image": x_train, "target": y_train}}' in told
 
 
 def test_predictions_again_and_again_are_test_time_augmentation() -> None:

@@ -269,6 +269,7 @@ class StoredRows(Reader):
         self.root, self.about, self.checksums = root, about, "those of each file of the store"
         self._open: dict[str, Read] = {}
         self._mapped: dict[str, tuple[int, Any, Any]] = {}
+        self._columns: dict[str, Any] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
         from pipegen.ops.lowering.stored_readers import StoredFiles, StoredPixels
@@ -280,7 +281,12 @@ class StoredRows(Reader):
         return self._open[feature]
 
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
-        (rows,), pixels = place, self.about.pixels[feature]
+        (rows,) = place
+        if feature not in self.about.pixels:  # a column, such as windows of series
+            if feature not in self._columns:
+                self._columns[feature] = self._spread(feature)
+            return list(self._columns[feature][rows])
+        pixels = self.about.pixels[feature]
         if feature not in self._mapped:
             shards = self._shards(feature)
             self._mapped[feature] = shards.row, shards.mapped(), self._by_row(feature)

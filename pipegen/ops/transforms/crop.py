@@ -141,6 +141,10 @@ class RandomSoundCrop(SoundWindow):
         first = pick(u[..., 0], tf.abs(over))
         return tf.where(over < 0, -first, first)
 
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
+        """Returns `start`, where the window begins, in seconds, float64 `(...)`; below 0, it begins in silence."""
+        return {"start": tf.cast(self.start(u, tf.convert_to_tensor(shape[0])), tf.float64) / self._rate}
+
     def infer(self, x: FeatureType) -> FeatureType:
         y = super().infer(x)
         if not self.padded and x.shape[0] is not None and x.shape[0] < (y.shape[0] or 0):

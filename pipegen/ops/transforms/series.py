@@ -61,12 +61,18 @@ class RandomScale(UniformTransform, SeriesTransform):
     """What gets a factor of its own: each `series`, or each `channel` of it."""
 
     def parameters(self, u: tf.Tensor, height: int | tf.Tensor, width: int | tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return (tf.cast(self.drawn(u)["factor"][:, None] if self.each == "series" else self._of_channels(u, width), tf.float32),)
+
+    def _of_channels(self, u: tf.Tensor, channels: int | tf.Tensor) -> tf.Tensor:
+        """The factors of the channels: float64 `(n, channels)`."""
+        places = (tf.cast(half_words(key_of(u[:, 1:3]), channels), tf.float64) + 0.5) / 65536.0
+        return uniform(places, self.ranges()["factor"])
+
+    def drawn_on(self, u: tf.Tensor, shape: tuple[int | tf.Tensor, int | tf.Tensor, int]) -> dict[str, tf.Tensor]:
         if self.each == "series":
-            factors = self.drawn(u)["factor"][:, None]
-        else:
-            places = (tf.cast(half_words(key_of(u[:, 1:3]), width), tf.float64) + 0.5) / 65536.0
-            factors = uniform(places, self.ranges()["factor"])
-        return (tf.cast(factors, tf.float32),)
+            return super().drawn_on(u, shape)
+        factors = self._of_channels(tf.reshape(u, [-1, u.shape[-1]]), shape[1])
+        return {"factor": tf.reshape(factors, [*u.shape[:-1], -1])}
 
     def finish(self, images: tf.Tensor, *given: tf.Tensor) -> tf.Tensor:
         (factors,) = given
