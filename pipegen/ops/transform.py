@@ -44,6 +44,7 @@ class Transform(Model):
     """Whether it calls Python for an example; `rarely` is for files that TensorFlow has no decoder for."""
     factors: ClassVar[frozenset[str]] = frozenset()  # the magnitudes whose single number is a range around 1, not around 0
     pairs: ClassVar[frozenset[str]] = frozenset()  # arguments of one number or two, where one stands for both
+    of_some_kinds: ClassVar[frozenset[str]] = frozenset()  # arguments of only some of its kinds, which a single value does not stand for
     only_sizes: ClassVar[bool] = False  # whether it changes only the size of images
     moves_time: ClassVar[bool] = False  # whether it moves the samples of a sound along time, and what happens in it
     family: ClassVar[Family | str] = Family.ELEMENT  # the way it composes, or its family in the list of steps

@@ -123,8 +123,9 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
         if row.is_about_values(op):
             return _step(row, given)
     cls = transforms().get(op) or sources()[op]
-    own = [name for name in cls.model_fields if name in cls.__annotations__ or cls.model_fields[name].is_required()]
-    for name in [*own, *(n for n in cls.model_fields if n not in own)]:
+    names = [name for name in cls.model_fields if name not in getattr(cls, "of_some_kinds", ())]
+    own = [name for name in names if name in cls.__annotations__ or cls.model_fields[name].is_required()]
+    for name in [*own, *(n for n in names if n not in own)]:
         for value in readings(given, field_type(cls, name)):
             if accepts(op, {name: value}):
                 return write(written({op: {name: value}}), "step" if op in transforms() else "source")

@@ -166,6 +166,7 @@ class RandomCrop(RandomSizedCrop, PaddedWindow):
     """
 
     op = "random_crop"
+    of_some_kinds = frozenset({"seconds"})
     draws = 2
     examples = (
         Example("random_crop: {size: 200}", IMAGE_224, "uint8[200×200×3] in [0, 255]"),
