@@ -67,6 +67,7 @@ def test_in_order_all_is_as_in_keras(folder: Path, given: dict[str, Any]) -> Non
     assert ours.class_names == other.class_names
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("subset", ["training", "validation", "both"])
 def test_subsets_have_the_files_of_keras(folder: Path, subset: str) -> None:
     given = {"validation_split": 0.3, "subset": subset, "seed": 5, "batch_size": 4}

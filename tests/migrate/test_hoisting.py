@@ -114,7 +114,7 @@ def test_a_function_whose_calls_would_have_to_pass_values_is_left_alone(code: st
     result = migrated(code)
     assert result.changed == result.code.text
     (said,) = [f for f in result.findings.of("by hand") if "this code is not edited" in f.message]
-    assert 'write `pipe = pipegen.build("train.pipegen.yaml"' in said.help
+    assert '`pipe = pipegen.build("train.pipegen.yaml"' in said.help
 
 
 def test_pairs_that_a_function_joins_are_in_the_spec() -> None:
