@@ -36,11 +36,12 @@ def instead_of_step(name: str, given: Any) -> list[str]:
     if known := meanings_elsewhere(name, given):
         return _of_peers(name, given, known)
     fitting = fitting_rows(name, given, "step") or _our_own(name)
-    if not fitting and (steps := _steps_with(name, given)):
+    of_spec = fitting_rows(name, given, "spec")[:1]
+    if not fitting and not of_spec and (steps := _steps_with(name, given)):
         return [*steps]
     if fitting and fitting[0].is_about_values(name):
         return [_step(fitting[0], given)]
-    return [_step(row, given) for row in fitting[:_MOST]] or [_whole(row, name, given) for row in fitting_rows(name, given, "spec")[:1]]
+    return [_step(row, given) for row in fitting[:_MOST]] or [_whole(row, name, given) for row in of_spec]
 
 
 def _of_peers(name: str, given: Any, known: list[Meaning]) -> list[str]:

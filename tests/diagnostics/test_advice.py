@@ -182,6 +182,12 @@ SOUNDS: dict[str, Any] = {
     "output": {"x": "audio", "y": None},
 }
 SPECTRA = {**SOUNDS, "transforms": ["spectrogram"]}
+SERIES: dict[str, Any] = {
+    **BASE,
+    "source": {"series": {"window": {"length": 24}, "features": {"x": {"kind": "series"}}}},
+    "transforms": [],
+    "output": {"x": "x", "y": "x"},
+}
 WHOLE = {key: value for key, value in BASE.items() if key != "splits"}
 PLACES: list[tuple[Any, str | tuple[str | int, ...]]] = [
     (PipelineSpec, ()),
@@ -223,6 +229,8 @@ def _base(op: str | None) -> dict[str, Any]:
     step = transforms().get(op or "")
     if step is not None and step.kinds == {"audio"}:
         return SPECTRA if getattr(step, "form", None) == "spectra" else SOUNDS
+    if step is not None and "series" in step.kinds and "image" not in step.kinds:
+        return SERIES
     return {"whiten": SMALL, "crop": LARGE}.get(op or "", BASE)
 
 

@@ -64,10 +64,11 @@ def is_elsewhere(word: str) -> bool:
 
 
 def with_argument(argument: str, value: Any) -> list[Meaning]:
-    """The meanings of all steps of the libraries with an argument of this name, given that argument alone."""
+    """The meanings of all steps of the libraries with an argument of this name, given that argument alone; those of sound and of series
+    last."""
     letters = plain(argument)
     found = [_meaning(library, name, {argument: value}) for library in LIBRARIES for name in _taking(library).get(letters, ())]
-    return sorted((one for one in found if one.steps), key=lambda one: bool(one.lacking))
+    return sorted((one for one in found if one.steps), key=lambda one: (one.library not in OF_IMAGES, bool(one.lacking)))
 
 
 def shown_arguments(library: str, name: str) -> dict[str, Any]:
