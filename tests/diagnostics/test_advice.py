@@ -185,7 +185,7 @@ SPECTRA = {**SOUNDS, "transforms": ["spectrogram"]}
 SERIES: dict[str, Any] = {
     **BASE,
     "source": {"series": {"window": {"length": 24}, "features": {"x": {"kind": "series"}}}},
-    "transforms": [],
+    "transforms": ["fill_missing"],
     "output": {"x": "x", "y": "x"},
 }
 WHOLE = {key: value for key, value in BASE.items() if key != "splits"}
