@@ -136,7 +136,11 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
     if found or isinstance(step, UnknownStep):
         return found, None
     kinds_ = " or ".join(f"`{kind}`" for kind in step.known_kinds())
-    return (), OpError("PG203", f"`{step.op}` needs a feature of kind {kinds_}, and the source has none", help="leave the step out")
+    from pipegen.spec.translate import instead_of_our_own
+
+    meant = instead_of_our_own(step.op, {name: getattr(step, name) for name in step.model_fields_set})
+    help_ = "leave the step out" if meant is None else meant
+    return (), OpError("PG203", f"`{step.op}` needs a feature of kind {kinds_}, and the source has none", help=help_)
 
 
 def own_draws(ref: StepRef, offset: int, name: str) -> StepRef:

@@ -164,7 +164,7 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
 
     `place` is that of the map, and `values` is the whole map.
     """
-    from pipegen.spec.translate import anywhere, entries_in, instead_of_key
+    from pipegen.spec.translate import anywhere, entries_in, instead_of_key, instead_of_our_own
 
     known = arguments(model)
     near = closest(key, [k for k in known if k not in given])
@@ -172,6 +172,8 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
     advice = instead_of_key(model, key, {**taken, **values})
     if advice is None and (near is None or key.rstrip("s") != near.rstrip("s")):  # `epoch` of a stage means its `epochs`, not Keras' word
         advice = anywhere(key, values.get(key), place.locate.raw, top=False)
+    if advice is None and near is None and issubclass(model, Transform):
+        advice = instead_of_our_own(model.op, values, key)
     if advice is not None and near not in meanings(key):
         near = None
     elif advice is not None and advice.into == "entry" and near not in entries_in(advice):

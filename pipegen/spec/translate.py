@@ -23,7 +23,7 @@ from pipegen.spec.locate import Place
 from pipegen.spec.models import PipelineSpec
 from pipegen.spec.peers.words import Meaning, with_argument
 from pipegen.spec.peers.words import meanings as meanings_elsewhere
-from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, readings, steps_of, takes, written
+from pipegen.spec.templates import accepts, entries_of, filled, fills, fitting_rows, further, marks_of, readings, steps_of, takes, written
 
 _MOST = 2  # the most answers
 
@@ -110,6 +110,15 @@ def _our_own(name: str) -> list[Row]:
         return []
     example = transforms()[own].examples[0].yaml
     return [Row("step", (name,), example if "steps:" in example else re.sub(r"(?<=[{ ])(\w+): (?!\{)", r"\1~: ", example))]
+
+
+def instead_of_our_own(op: str, given: Any, strange: str | None = None) -> Advice | None:
+    """Advice in place of a step of ours that is named as a step of other libraries with another meaning, such as `random_shift`.
+
+    With a `strange` argument, only if the other step has it.
+    """
+    others = (row for row in fitting_rows(op, given, "step") if op not in row.names)
+    return next((_step(row, given) for row in others if strange is None or any(strange in mark[2] for mark in marks_of(row))), None)
 
 
 def instead_of_source(name: str, given: Any) -> list[Advice]:

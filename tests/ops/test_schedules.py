@@ -216,7 +216,8 @@ def test_every_number_and_range_takes_a_schedule(name: str, field: str, monkeypa
         plain = op.model_validate(given(op) | {field: strength})
         for ours, theirs in zip(numbers(step.at(tf.constant(epoch)), u), numbers(plain, u), strict=True):
             if ours.shape == theirs.shape and ours.dtype not in (tf.string, tf.bool):  # a filter is as wide in every epoch as in its widest
-                np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
+                close = 1e-6 if ours.dtype == tf.float32 else 1e-12
+                np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=close, atol=close)
 
 
 BOXED = {"copy_paste", "random_iou_crop"}

@@ -307,6 +307,8 @@ SOUNDS = [
     FeatureType("audio", "float32", (None, 16, 2), Interval(-5, 5), details=Sound(2000, 20.0)),
 ]
 """Samples and spectra, of a known and an unknown length."""
+OF_SPEECH = [FeatureType("audio", "float32", (3000, 1), Interval(-1, 1), details=Sound(16_000))]
+"""For presets that are of this rate alone."""
 SERIES = [FeatureType("series", "float32", (40, 2), Interval(-5, 5)), FeatureType("series", "float32", (40, 1), Interval(0, 1))]
 
 
@@ -355,11 +357,11 @@ def inputs_for(step: Transform) -> list[tuple[FeatureType, FeatureType]]:
     for given in (
         (file,)
         if isinstance(step, DecodeTransform)
-        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS, SERIES)
+        else (INPUTS, SQUARES, [FeatureType("image", "uint8", (18, 18, 3), BYTE_RANGE)], SOUNDS, OF_SPEECH, SERIES)
     ):
         found = []
         for x in given:
-            own = step.on(x) if x.kind == "audio" else step
+            own = step if x.kind == "image" else step.on(x)
             try:
                 found.append((x, type_after(uses[0], x) if own is step and len(uses) == 1 and uses[0].choice is None else own.infer(x)))
             except OpError:
@@ -411,7 +413,7 @@ def infers_soundly(op: type[Transform], given: dict[str, Any], first: int = 0, e
     assert types, "no input suits it"
     for x, y in types[first % len(types) :: each]:
         files = x.encoded
-        own = step.on(x) if x.kind == "audio" else step
+        own = step if x.kind == "image" else step.on(x)
         done = lower(own, x, y, *pairs(encoded(y.dtype) if files else images(x)[: 4 if x.is_static else 1], draws(step)))
         for out in done if isinstance(done, list) else [done]:
             assert out.dtype.name == y.dtype
