@@ -228,7 +228,7 @@ def _compared(examination: Examination, needs: Needs, rates: Rates) -> Line:
     once = f", in the first epoch, before the cache {place} is full" if needs.cache is not None else ""
     is_slow = needed > rates.together
     gives = f"{', and' if is_slow else ';'} the storage gives {rates.together / 1e6:,.0f} MB/s"
-    fact = f"the spec needs {needed / 1e6:,.0f} MB/s: {who} {images:,.0f} images/s{once}{gives}"
+    fact = f"the spec needs {needed / 1e6:,.0f} MB/s: {who} {images:,.0f} examples/s{once}{gives}"
     figures = {"needed": needed, "images_per_s": images, "measured": rates.together}
     remedy = (
         "copy the data to a local disk" if needs.cache else "`runtime: {cache: {disk: FOLDER}}` on a local disk, or copy the data there"

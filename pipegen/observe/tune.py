@@ -111,10 +111,10 @@ class Tuning:
 
     def text(self) -> str:
         """Formats the result as text."""
-        rows = [("images/s", "processor µs an image", "times as fast as the best before", "")]
+        rows = [("examples/s", "processor µs an example", "times as fast as the best before", "")]
         for number, trial in enumerate(self.trials):
             gain = f"{trial.times:.2f} ({trial.low:.2f} to {trial.high:.2f})" if number else ""
-            rows.append((f"{trial.rate:>8,.0f}", f"{trial.cpu_us:>21,.0f}", gain, trial.setting + (", taken" if trial.taken else "")))
+            rows.append((f"{trial.rate:>10,.0f}", f"{trial.cpu_us:>23,.0f}", gain, trial.setting + (", taken" if trial.taken else "")))
         return "\n".join([self.sentence, "", *aligned(rows), *([""] if self.notes else []), *self.notes])
 
     def as_json(self) -> dict[str, Any]:

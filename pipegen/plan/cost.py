@@ -151,14 +151,20 @@ def send_us(node: Send) -> float:
 
 
 def gathers(plan: Plan, number: int) -> bool:
-    """Tests if a node is a cache that whole batches are read from, or the batch behind it."""
+    """Tests if a node is a cache that whole batches are read from, the batch behind it, or one before the rows are read."""
     kinds = [type(node) for node in plan.nodes]
-    return (Cache, Batch) in (tuple(kinds[number : number + 2]), tuple(kinds[max(number - 1, 0) : number + 1]))
+    here, before = tuple(kinds[number : number + 2]), tuple(kinds[max(number - 1, 0) : number + 1])
+    return here in ((Cache, Batch), (Batch, Read)) or before == (Cache, Batch)
 
 
 def example_bytes(out: ElementType) -> int:
     """Bytes of one example without labels; unknown dimensions are those of a photograph."""
-    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if kind_of(t).storage != "dense")
+    return sum(t.num_bytes if t.num_bytes is not None else _values(t, t) for _, t in out.items() if _is_large(t))
+
+
+def _is_large(x: FeatureType) -> bool:
+    """Whether a feature counts: not a label or a number."""
+    return kind_of(x).storage != "dense" or (bool(x.shape) and not kind_of(x).has(ExampleClass))
 
 
 def _values(out: FeatureType, entry: FeatureType) -> int:
@@ -183,7 +189,7 @@ def _own_us(node: Node, together: bool) -> float:
         case Cache():
             return gather_us(node.out, together=together)
         case Batch():
-            if together or not size:  # a batch of records not yet read only counts
+            if together or not size:
                 return 0.0
             return _EXAMPLE_US + size * (_COPY_NS + _FRESH_NS) / 1e3
         case Kernel():
@@ -216,7 +222,7 @@ def _held(node: Node, plan: Plan, given: Circumstances) -> int:
         case Kernel():
             between = 0  # intermediate results of a kernel that is not compiled
             if not node.compiled and any(stage.compilable for stage in node.stages):
-                values = sum(_values(t, t) for _, t in node.out.items() if kind_of(t).storage != "dense")
+                values = sum(_values(t, t) for _, t in node.out.items() if _is_large(t))
                 between = _BETWEEN * 4 * values * (given.threads if node.parallel else 1)
             return rows * (example * _at_a_time(node, plan, given) + between)
         case Prefetch():

@@ -6,7 +6,7 @@ The table (`diagnostics/foreign.txt`) says what a word is; the models say which 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, get_args
 
@@ -145,6 +145,9 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
 def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -> Advice | None:
     """The entries in place of an unknown key of a map, if the map has their meaning."""
     others = {name: value for name, value in given.items() if name != key}
+    for form in _by_extension(model, given[key]):
+        if not others.keys() & form.keys():
+            return write(", ".join(f"{name}: {flow(value)}" for name, value in form.items()), "entry")
     alone = all(name in model.model_fields for name in others)
     known = [row for row in fitting_rows(key, given[key], "key") if row.names]
     # Not for arguments that another word also means, as `height` and `width` are both a `size`.
@@ -175,6 +178,14 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
     if alone and issubclass(model, Transform) and any(set(row.names) & set(model.model_fields) for row in known):
         return write(model.examples[0].yaml, "step", "for example {}")
     return None
+
+
+def _by_extension(model: type[BaseModel], value: Any) -> Iterator[dict[str, Any]]:
+    """The entry for a file under the key that is named as its extension, such as `csv` of `series`."""
+    name = value.rpartition(".")[2].lower() if isinstance(value, str) else ""
+    if name in model.model_fields:
+        forms: tuple[Any, ...] = (value, {"path": value})
+        yield from ({name: form} for form in forms if valid(field_type(model, name), form))
 
 
 def entries_in(advice: Advice) -> list[str]:

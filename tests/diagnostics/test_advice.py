@@ -459,6 +459,12 @@ RARE: list[dict[str, Any]] = [
             (1, ["mel_spectrogram", {"spec_augment": {"time": 0.95}}]),
         )
     ),
+    {
+        **BASE,
+        "source": {"series": {"path": "load.csv", **OF_SERIES["series"]}},
+        "transforms": [{"standardize": {"statistics": "samplewise"}}],
+        "output": {"x": "x", "y": None},
+    },
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"posterization": {"bits": 4}}]},

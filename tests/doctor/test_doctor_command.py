@@ -61,7 +61,7 @@ def test_a_spec_is_compared_with_the_storage(cli: Any) -> None:
     need = found["reading for the spec"]
     assert need["verdict"] == "warning"
     assert need["figures"]["needed"] == 1e9 * 20_000
-    assert "the spec needs 20,000,000 MB/s: the model takes 1,000,000,000 images/s" in need["fact"]
+    assert "the spec needs 20,000,000 MB/s: the model takes 1,000,000,000 examples/s" in need["fact"]
     assert found["memory"]["figures"]["needed"] > 0
     assert cli("flowers.pipegen.yaml", "--images-per-s", "1e9", "--strict").exit_code == 1
     easy = rows(cli("flowers.pipegen.yaml", "--images-per-s", "0.01", "--format", "json"))["reading for the spec"]

@@ -132,7 +132,7 @@ def test_the_fastest_settings_are_taken_together(monkeypatch: pytest.MonkeyPatch
     assert found.as_json()["best"] == found.best
     assert found.trials[0].cpu_us == pytest.approx(1e4)
     assert found.trials[1].cpu_us == pytest.approx(5e3)
-    assert "processor µs an image" in found.text()
+    assert "processor µs an example" in found.text()
     tried = [trial.setting for trial in found.trials]
     assert tried[1:] == [
         "cache: memory", "threads: 2", "threads: 5", "threads: 8", "threads: 16", "prefetch: 1", "prefetch: 4", "prefetch: 8",

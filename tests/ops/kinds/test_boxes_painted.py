@@ -168,13 +168,13 @@ def test_a_box_follows_steps(step: str, box: tuple[int, int, int, int], seed: in
 @settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
 @given(box=BOXES, seed=SEEDS)
 def test_a_box_follows_several_segments(box: tuple[int, int, int, int], seed: int) -> None:
-    """Of which each encloses the box anew, so that it can only be too large."""
+    """Of which each encloses the box anew, so that it can only be too large. An edge that each blurs stays where it is at the half."""
     image, boxes, there = moved(plan_of("run"), box, seed)
-    painted = image[..., 0] > 255 * 0.2
+    painted = image[..., 0] > 255 * 0.5
     if there[0] and painted.any():
         rows, columns = np.flatnonzero(painted.any(1)), np.flatnonzero(painted.any(0))
-        assert (boxes[0, :2] <= np.array([columns[0], rows[0]]) + 2).all()
-        assert (boxes[0, 2:] >= np.array([columns[-1], rows[-1]]) - 1).all()
+        assert (boxes[0, :2] <= np.array([columns[0], rows[0]]) + 1).all()
+        assert (boxes[0, 2:] >= np.array([columns[-1], rows[-1]])).all()
 
 
 @pytest.mark.parametrize("kind", ["boxes", "keypoints"])
