@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.io import wavfile
 
 import pipegen
 from pipegen.errors import SpecError
@@ -33,14 +34,18 @@ BRANCHES = {"image_large_1": LARGE, "image_large_2": LARGE, "image_small_1": SMA
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pictures of several sizes, and a mask of each, which says where the picture is bright."""
+    """Pictures of several sizes, a mask of each, which says where the picture is bright, sounds, and a series."""
     root = tmp_path_factory.mktemp("views")
-    (root / "images").mkdir()
-    (root / "masks").mkdir()
+    for name in ("images", "masks", "sounds"):
+        (root / name).mkdir()
     for i in range(13):
         pixels = picture(i, 30 + 3 * (i % 4), 34 + 5 * (i % 3))
         Image.fromarray(pixels).save(root / "images" / f"{i:02}.png")
         Image.fromarray((pixels[..., 0] > 127).astype(np.uint8)).save(root / "masks" / f"{i:02}.png")
+        samples = np.sin(np.arange(16_000 * 0.6) * (0.02 + 0.01 * i)) * np.linspace(0.1, 0.9, 9600)
+        wavfile.write(root / "sounds" / f"{i:02}.wav", 16_000, samples.astype(np.float32))
+    rng = np.random.default_rng(0)
+    np.savez(root / "series.npz", x=np.cumsum(rng.normal(size=(13 * 24, 2)), 0).astype(np.float32))
     return root
 
 
@@ -180,14 +185,15 @@ def test_a_layer_is_for_one_image(folder: Path) -> None:
 
 
 def worked_examples() -> list[Any]:
-    """Every worked example of every random step."""
+    """Every worked example of every random step, with the kind that it acts on."""
     import yaml
 
     from pipegen.ops.families.combining import CombiningTransform
     from pipegen.ops.registry import transforms
 
     steps = [op for op in transforms().values() if op.random and not issubclass(op, CombiningTransform) and op.calls_python == "never"]
-    return [yaml.safe_load(example.yaml) for op in steps for example in op.examples[:1]]
+    examples = [example for op in steps for example in op.examples[:1]]
+    return [(yaml.safe_load(e.yaml), "spectrum" if len(e.given.shape) == 3 and e.given.kind == "audio" else e.given.kind) for e in examples]
 
 
 def epochs(pipe: Pipeline) -> list[list[Any]]:
@@ -199,14 +205,38 @@ def epochs(pipe: Pipeline) -> list[list[Any]]:
     return found
 
 
+def around(kind: str, step: Any) -> list[Any]:
+    """A step among those that it needs."""
+    if kind in ("audio", "spectrum"):
+        return [
+            {"crop_or_pad": {"seconds": 0.5}},
+            *(["mel_spectrogram", step] if kind == "spectrum" else [step, {"crop_or_pad": {"seconds": 0.4}}]),
+        ]
+    return [step] if kind == "series" else [{"resize": {"size": 256}}, step, {"resize": {"size": 16}}]
+
+
+def many(folder: Path, kind: str, count: int) -> dict[str, Any]:
+    """What differs in a spec of one or two features of a kind on the same files; a window is as long as its stride."""
+    names = ["image", "image_2"][:count]
+    output: dict[str, Any] = {"x": {"image_1": "image", "image_2": "image_2"} if count == 2 else "image"}
+    if kind == "image":
+        return {"features": {name: feature(folder) for name in names}, "output": output}
+    output |= {"dtype": "float32"}
+    if kind == "series":
+        given = {"npz": {"path": f"{folder}/series.npz"}, "window": {"length": 24, "stride": 24}}
+        features = {name: {"kind": "series", "column": "x"} for name in names}
+        return {"features": {}, "source": {"series": {**given, "features": features}}, "output": output}
+    sound = {"kind": "audio", "path": f"{folder}/sounds/*.wav", "rate": 16000}
+    return {"features": dict.fromkeys(names, sound), "output": output}
+
+
 @pytest.fixture(scope="module")
-def apart(folder: Path) -> Callable[[str], tuple[list[Any], list[Any]]]:
-    """What two images on the same files give by steps that are written as JSON: the epochs of training, and validation."""
+def apart(folder: Path) -> Callable[[str, str], tuple[list[Any], list[Any]]]:
+    """What two features of a kind on the same files give by steps that are written as JSON: the epochs of training, and validation."""
 
     @cache
-    def get(steps: str) -> tuple[list[Any], list[Any]]:
-        two = {"image": feature(folder), "image_2": feature(folder)}
-        pipe = build(two, {"x": {"image_1": "image", "image_2": "image_2"}}, transforms=json.loads(steps))
+    def get(kind: str, steps: str) -> tuple[list[Any], list[Any]]:
+        pipe = build(**many(folder, kind, 2), transforms=json.loads(steps))
         return epochs(pipe), epoch(pipe, "validation")
 
     return get
@@ -215,13 +245,13 @@ def apart(folder: Path) -> Callable[[str], tuple[list[Any], list[Any]]]:
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kept", ["none", "memory", "disk"])
-@pytest.mark.parametrize("step", worked_examples(), ids=str)
-def test_every_step_gives_each_view_what_it_gives_alone(step: Any, kept: str, folder: Path, tmp_path: Path, apart: Any) -> None:
+@pytest.mark.parametrize(("step", "kind"), worked_examples(), ids=str)
+def test_every_step_gives_each_view_what_it_gives_alone(step: Any, kind: str, kept: str, folder: Path, tmp_path: Path, apart: Any) -> None:
     """Step × cache × split × resume × host; where a cache is read, the host's share is of it."""
-    steps = [{"resize": {"size": 256}}, step, {"resize": {"size": 16}}]
+    steps = around(kind, step)
     runtime = {"cache": {"disk": str(tmp_path)} if kept == "disk" else kept}
-    views = build({"image": feature(folder)}, {"x": "image"}, runtime, views=2, transforms=steps)
-    wanted, validation = apart(json.dumps(steps))
+    views = build(**many(folder, kind, 1), runtime=runtime, views=2, transforms=steps)
+    wanted, validation = apart(kind, json.dumps(steps))
     assert [len(batches) for batches in wanted] == [2, 2, 1]
     same(epochs(views), wanted)
     if kept == "none":
