@@ -564,3 +564,21 @@ def test_missing_values_that_reach_the_model_are_named(caplog: pytest.LogCapture
     assert not unfilled(caplog, output={"x": ["x", "seen"], "y": "y"})
     (line,) = unfilled(caplog, transforms=[{"standardize": {"statistics": "samplewise"}}, "fill_missing"])
     assert "`standardize` takes means of `heat`, where values are missing" in line
+
+
+def test_a_store_knows_which_columns_lack_values(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    columns = rows()
+    columns["heat"][11] = None
+    given = spec({"features": {"x": FEATURES["x"] | {"missing": "keep"}, "y": FEATURES["y"]}}, transforms=[{"difference": {}}])
+    done = pipegen.prepare(given, tmp_path / "store", data=columns)
+    caplog.clear()
+    whole = pipegen.build(str(done.spec))
+    assert "PG495" in caplog.text
+    caplog.clear()
+    text = done.spec.read_text()
+    done.spec.write_text(text.replace("transforms: []", "transforms: [fill_missing]"))
+    filled = pipegen.build(str(done.spec))
+    assert "PG495" not in caplog.text
+    before, after = (np.concatenate([batch[0] for batch in pipe.dataset("train", epoch=0)]) for pipe in (whole, filled))
+    assert np.isnan(before).any()
+    assert np.isfinite(after).all()

@@ -145,7 +145,7 @@ def _unfilled(wanted: Sequence[str], type_: ElementType, spec: PipelineSpec, loc
             narrow = "" if type_[name].of is None else f": {{feature: {name}}}"
             fill = write(f"- fill_missing{narrow}", "transforms", "fill them within their window: {}")
             mask = "or add a feature of the same columns with `observed: true`, and to `output`, for a model that masks them"
-            yield make("PG495", message, locate(path, key=True), help=(fill, mask))
+            yield make("PG495", message, locate(path, key=True), help=(fill, mask) if len(path) > 2 else fill)
 
 
 def _weight(plan: OutputPlan, name: str, x: FeatureType) -> None:

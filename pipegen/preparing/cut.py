@@ -343,6 +343,7 @@ def _feature(t: FeatureType, options: Options, pixels: Pixels | None) -> dict[st
     for name in ("of", "classes", "ignore"):
         if getattr(t, name) and not (name == "of" and t.beside is not None and kind.geometry is None):
             found[name] = getattr(t, name)
+    found |= {"missing": list(t.missing)} if t.missing else {}
     return found | ({"places": t.most} if t.most else {}) | kind.arguments_of(t)
 
 

@@ -406,6 +406,8 @@ class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
     """Splits whose records do not have it."""
     follows: Literal["observed", "times", "classes"] | None = None
     """For what lies on the time steps of a series, and follows when they move: what it tells of them."""
+    missing: tuple[str, ...] = ()
+    """For a series: the columns of which values are missing, and are NaN."""
 
     @property
     def in_shards(self) -> bool:
@@ -432,7 +434,7 @@ class StoredFeature(VectorMaps, KeepsItems, NamesPoints, OfSound, Beside):
         interval = Interval(*self.range) if self.range is not None else usual
         found = FeatureType(kind.name, self.dtype, self.shape, interval, self.of, self.classes, ignore=self.ignore)
         found = found.with_(instances=self.home) if kind.has(InstanceNumber) else found
-        found = found.with_(details=kind.details_of(self))
+        found = found.with_(details=kind.details_of(self), missing=self.missing)
         if not found.encoded:
             return found
         height, width = (*self.shape, None, None)[:2]
