@@ -394,3 +394,15 @@ def test_only_events_of_sounds_that_are_mixed_are_joined() -> None:
     spec |= {"transforms": [{"cutmix": {"alpha": 1}}], "output": {**output, "x": "image"}}
     with pytest.raises(pipegen.SpecError, match="no rule to combine `events`"):
         pipegen.build(spec, data=data)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "why"),
+    [("[0.1, 0.2]", "[0.3]", "it has lists of 2 and of 1 item"), ("[0.1, 0.2]", "[0.3, [1]]", "its items are no numbers")],
+)
+def test_lists_of_other_lengths_are_named(start: str, end: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f'file,start,end\na.wav,"{start}","{end}"\n')
+    features = {"sound": {"kind": "audio", "column": "file", "rate": RATE}, "calls": {"kind": "events", "columns": ["start", "end"]}}
+    source = {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}
+    with pytest.raises(pipegen.SpecError, match=rf"t.csv:2 cannot be `calls`: {why}"):
+        pipegen.build({"pipegen": 1, "source": source, "output": {"x": "sound", "y": "calls"}, "batch": {"size": 1}})

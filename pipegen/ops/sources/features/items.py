@@ -98,8 +98,11 @@ def _of_used(name: str, feature: AnyKind, items: Ragged, place: Place, used: Int
 
 
 def side_by_side(parts: tuple[Any, ...]) -> Any:
-    """Joins the lists of a record, with one number per item each, to one row per item; lists of other lengths stay as they are."""
-    rows = [np.ravel(part) for part in parts]
+    """Joins the lists of a record, with one number per item each, to one row per item; others stay as they are, and are an error later."""
+    try:
+        rows = [np.ravel(part) for part in parts]
+    except ValueError:  # lists within a list
+        return list(parts)
     return np.stack(rows, -1) if len({len(row) for row in rows}) == 1 else list(parts)
 
 
@@ -141,5 +144,8 @@ def _array(value: Any) -> Any:
     except ValueError:
         row = np.empty(1, object)
     if row.dtype == object or row.ndim == 0:
-        raise ValueError("its items differ in length, or are no numbers" if row.ndim else "it is one value, not a list")
+        lengths = list(dict.fromkeys(len(one) for one in listed if hasattr(one, "__len__"))) if row.ndim else []
+        if len(lengths) > 1:
+            raise ValueError(f"it has lists of {lengths[0]} and of {count(lengths[1], 'item')}")
+        raise ValueError("its items are no numbers" if row.ndim else "it is one value, not a list")
     return row
