@@ -405,4 +405,4 @@ def test_lists_of_other_lengths_are_named(start: str, end: str, why: str, tmp_pa
     features = {"sound": {"kind": "audio", "column": "file", "rate": RATE}, "calls": {"kind": "events", "columns": ["start", "end"]}}
     source = {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}
     with pytest.raises(pipegen.SpecError, match=rf"t.csv:2 cannot be `calls`: {why}"):
-        pipegen.build({"pipegen": 1, "source": source, "output": {"x": "sound", "y": "calls"}, "batch": {"size": 1}})
+        pipegen.build(spec_of([{"crop_or_pad": {"seconds": 1}}], source=source, output={"x": "sound", "y": "calls"}))
