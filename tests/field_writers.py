@@ -44,6 +44,8 @@ KINDS: Features = {
     "spots": {"kind": "keypoints"},
     "sound": {"kind": "audio", "rate": 8000},
     "events": {"kind": "events", "of": "sound"},
+    "frames": {"kind": "events", "of": "sound", "hop_ms": 1},
+    "call": {"kind": "label", "with": "frames", "classes": 3},
 }
 """A feature of every kind, and of every form of it, without where it is stored."""
 EMPTY = {"boxes": (0, 4), "name": (0,), "score": (0,), "parts": (0, 2, 3), "spots": (0, 3), "events": (0, 2)}
@@ -89,6 +91,8 @@ def records(least: int = 0) -> tuple[Record, ...]:
                 "spots": spots.tolist(),
                 "sound": encoded(noise(80, seed=i), 8000),
                 "events": [[(i % 3 + k) / 1024, (i % 3 + k + 2) / 1024] for k in range(n)],
+                "frames": [(i + k // 3) % 3 for k in range(10)],
+                "call": [(i + k // 3) % 3 for k in range(10)],
             }
         )
     return tuple(found)

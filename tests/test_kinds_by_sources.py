@@ -62,16 +62,17 @@ def test_all_kinds_and_all_sources_are_tried() -> None:
 
 def chosen(name: str) -> Features:
     """A feature with what it needs: the image, what it is `with`, and what it is aligned with."""
-    return {one: KINDS[one] for one in ("image", KINDS[name].get("with"), KINDS[name].get("of"), name) if one is not None}
+    home = KINDS[name].get("with")
+    return {one: KINDS[one] for one in ("image", home, KINDS[home or name].get("of"), name) if one is not None}
 
 
 def spec_of(op: str, source: Any, name: str, **own: Any) -> dict[str, Any]:
     home = KINDS[name].get("with")
-    valid = {"boxes": ["boxes_valid"], "spots": ["spots_valid"], "events": ["events_valid"]}.get(home or name, [])
+    valid = [f"{one}_valid" for one in ("boxes", "spots", "events", "frames") if one == (home or name)]
     output: dict[str, Any] = {"x": "image", "y": [*([home] if home else []), name, *valid]}
     if name == "weight":
         output = {"x": "image", "y": "image", "sample_weight": name}
-    of_sound = [{"crop_or_pad": {"seconds": 0.01}}] if name in ("sound", "events") else []
+    of_sound = [{"crop_or_pad": {"seconds": 0.01}}] if name in ("sound", "events", "frames", "call") else []
     steps = {"transforms": [*STEPS, *of_sound], "shuffle": "none", "batch": {"size": 4, "remainder": "keep"}, "output": output}
     return {"pipegen": 1, "source": {op: source}, **steps, **own}
 

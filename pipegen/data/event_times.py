@@ -14,6 +14,7 @@ from pipegen.ops.fields.columns import Ragged
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.audio import sound_of
 from pipegen.ops.kinds.base import Timeline, having, timeline_of
+from pipegen.ops.sources.features.items import hop_of
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import PipelineSpec
 
@@ -37,7 +38,8 @@ def late_events(spec: PipelineSpec, manifest: Manifest, locate: Locate, sample: 
             continue
         own = column[records]
         ends = timeline_of(x.kind).ends(own.values, x) - _offset(spec, sound)
-        late = np.flatnonzero(ends > np.repeat(seconds, own.lengths) + _SLACK)
+        slack = max(_SLACK, hop_of(name, getattr(spec.source, "features", {name: None})) or 0)  # the last frame may be cut by the end
+        late = np.flatnonzero(ends > np.repeat(seconds, own.lengths) + slack)
         if len(late):
             row, item = own.place(int(late[0]))
             which = f"event {item} of {manifest.every_key[int(records[row])]!r} ends at {ends[late[0]]:.6g} s, and its sound at"

@@ -138,7 +138,7 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
     kinds_ = " or ".join(f"`{kind}`" for kind in step.known_kinds())
     from pipegen.spec.translate import instead_of_our_own
 
-    meant = instead_of_our_own(step.op, {name: getattr(step, name) for name in step.model_fields_set})
+    meant = instead_of_our_own(step.op, step.model_dump(mode="json", exclude_unset=True))
     help_ = "leave the step out" if meant is None else meant
     return (), OpError("PG203", f"`{step.op}` needs a feature of kind {kinds_}, and the source has none", help=help_)
 

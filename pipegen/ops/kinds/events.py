@@ -73,7 +73,7 @@ class Events(FeatureKind):
 
     name = "events"
     plural = "events"
-    arguments = ("of", "keys", "columns", "format", "max", "min_duration", "min_visibility", "empty")
+    arguments = ("of", "keys", "columns", "format", "hop_ms", "max", "min_duration", "min_visibility", "empty")
     storage = "ragged"
     geometry = EventTimeline()
     numbers = 2
@@ -87,6 +87,8 @@ class Events(FeatureKind):
         return Column(items, events_type(feature.of or "audio", rules, most=most_items(items)))
 
     def item_shape(self, feature: Any, numbers: int, items: int | None) -> tuple[int, ...]:
+        if feature.hop_ms is not None:
+            return ()
         if numbers % self.numbers:
             raise ValueError(f"it has {count(numbers, 'number')}, which is no multiple of {self.numbers}")
         return (self.numbers,)
@@ -129,6 +131,36 @@ class Events(FeatureKind):
 def events_type(of: str, rules: EventRules, *, most: int = 0) -> FeatureType:
     """Returns the type of events in the sound `of`; `most` is the most that a record has, 0 if unknown."""
     return FeatureType("events", "float32", (None, 2), of=of, most=most, details=rules)
+
+
+def events_of_frames(frames: Ragged, hop: float) -> tuple[Ragged, Any]:
+    """Finds the events of sounds with a label for each frame: neighbouring frames with the same label, other than 0 and an empty text.
+
+    Args:
+        frames: The labels `(frames,)`, or 0 and 1 for each class `(frames, classes)`, of each record.
+        hop: Seconds from one frame to the next.
+
+    Returns:
+        The start and end of each event in seconds, float64 `(events, 2)`, in the order of starts and then of classes; and its label or,
+        with several classes, the index of its class.
+    """
+    values = np.asarray(frames.values)
+    values = values if values.ndim > 1 else values[:, None]
+    record_ends = np.cumsum(frames.lengths)
+    firsts = record_ends - frames.lengths
+    there = values != ("" if values.dtype.kind == "U" else 0)
+    goes_on = there[1:] & (values[1:] == values[:-1])
+    goes_on[firsts[(firsts > 0) & (firsts < len(values))] - 1] = False
+    begins, ends = there.copy(), there.copy()
+    begins[1:] &= ~goes_on
+    ends[:-1] &= ~goes_on
+    classes, first = np.nonzero(begins.T)  # class by class, so that both have one order
+    last = np.nonzero(ends.T)[1]
+    order = np.lexsort((classes, first))
+    classes, first, last = classes[order], first[order], last[order]
+    record = np.searchsorted(record_ends, first, side="right")
+    times = (np.stack([first, last + 1], -1) - firsts[record, None]) * float(hop)
+    return Ragged(times, np.bincount(record, minlength=len(firsts))), classes if frames.values.ndim > 1 else values[first, 0]
 
 
 def _ends(items: tf.Tensor, form: str | None) -> tuple[tf.Tensor, tf.Tensor]:

@@ -15,13 +15,13 @@ from pipegen.diagnostics.diagnostic import write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import OpError
 from pipegen.lazy import np
-from pipegen.ops.fields.columns import Column
+from pipegen.ops.fields.columns import Column, Ragged
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Strings
 from pipegen.ops.kinds.base import Levels, Samples, having
 from pipegen.ops.model import FeatureName
 from pipegen.ops.sources.features.feature import ArrayFeature, FeatureSource, aligned_images, record_type
-from pipegen.ops.sources.features.items import item_numbers, items_apart
+from pipegen.ops.sources.features.items import homes_first, hop_of, item_numbers, items_apart, items_of_frames
 from pipegen.ops.sources.listing.base import Listing, Location
 from pipegen.ops.sources.listing.npz import arrays_of, read_array, read_member
 from pipegen.ops.sources.listing.paths import find_file
@@ -151,9 +151,16 @@ def _rows_of(features: Mapping[str, ArrayFeature], arrays: Mapping[str, Any], la
     """Lists rows of arrays as records, whose classes `label` gives. Invalid arrays are error notes, with no records."""
     found: dict[str, Column] = {}
     errors: list[OpError] = []
-    for name, feature in features.items():
+    events: dict[str, Ragged] = {}
+    for name in homes_first(features):
+        feature, place, hop = features[name], partial("row {1} of `{0}`".format, name), hop_of(name, features)
+        if hop is not None and feature.home is not None and feature.home not in events:
+            continue  # what it is `with` is an error already
         try:
-            found[name] = feature.own_kind.read_array(name, feature, arrays[name], partial("row {1} of `{0}`".format, name))
+            given = arrays[name]
+            if hop is not None:
+                given = events[name] = items_of_frames(name, feature, arrays.__getitem__, events.get(feature.home or ""), hop, place)
+            found[name] = feature.own_kind.read_array(name, feature, given, place)
         except OpError as error:
             errors.append(error.below(f"features.{name}"))
     types = {name: column.type for name, column in found.items()}

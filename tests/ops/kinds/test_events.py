@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pipegen
 from pipegen.ops.registry import transforms
@@ -406,3 +408,118 @@ def test_lists_of_other_lengths_are_named(start: str, end: str, why: str, tmp_pa
     source = {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}
     with pytest.raises(pipegen.SpecError, match=rf"t.csv:2 cannot be `calls`: {why}"):
         pipegen.build(spec_of([{"crop_or_pad": {"seconds": 1}}], source=source, output={"x": "sound", "y": "calls"}))
+
+
+def found_in(frames: list[Any], hop: float) -> tuple[list[list[float]], list[Any]]:
+    """Python: the events of a sound with a label for each frame, and their labels; frame by frame."""
+    several = np.ndim(frames) > 1
+    tracks = [*zip(*frames, strict=True)] if several else [frames]
+    found = []
+    for number, track in enumerate(tracks):
+        for frame, label in enumerate(track):
+            if not label:
+                continue
+            if frame and track[frame - 1] == label:
+                found[-1][1] = frame + 1
+            else:
+                found.append([frame, frame + 1, number, number if several else label])
+    found.sort(key=lambda event: (event[0], event[2]))
+    return [[start * hop, end * hop] for start, end, *_ in found], [label for *_, label in found]
+
+
+LABELS_OF_FRAMES = st.one_of(
+    st.lists(st.lists(st.integers(0, 2), max_size=9), min_size=1, max_size=5),
+    st.lists(st.lists(st.sampled_from(["", "owl", "fox"]), max_size=9), min_size=1, max_size=5),
+    st.lists(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)).map(list), max_size=9), min_size=1, max_size=5),
+)
+
+
+@given(LABELS_OF_FRAMES)
+def test_neighbouring_frames_with_one_label_are_an_event(sounds: list[list[Any]]) -> None:
+    from pipegen.ops.fields.columns import Ragged
+    from pipegen.ops.kinds.events import events_of_frames
+
+    full = [np.array(frames) for frames in sounds if frames]
+    held = np.concatenate(full) if full else np.zeros(0)
+    events, labels = events_of_frames(Ragged(held, np.array([*map(len, sounds)])), 0.25)
+    due = [found_in(frames, 0.25) for frames in sounds]
+    assert events.lengths.tolist() == [len(times) for times, _ in due]
+    assert events.values.tolist() == [time for times, _ in due for time in times]
+    assert labels.tolist() == [label for _, own in due for label in own]
+
+
+def framed(form: str) -> Any:
+    """Labels of 200 frames of 20 ms of each sound: 0 for nothing, 1 and 2; or names; or both classes apart, which may overlap."""
+    rng = np.random.default_rng(5)
+    numbers = np.repeat(rng.integers(0, 3, (COUNT, 40)), 5, axis=1)
+    if form == "classes":
+        return np.stack([numbers > 0, np.roll(numbers, 3, 1) > 0], -1).astype(np.uint8)
+    return np.array(["", "fox", "owl"])[numbers] if form == "names" else numbers
+
+
+@pytest.mark.parametrize("form", ["numbers", "names", "classes"])
+def test_stored_labels_of_frames_come_back_for_frames(form: str) -> None:
+    """To the step of a spectrum of the same hop; and shifted by as much as the sound was."""
+    frames = framed(form)
+    each = {"numbers": {"classes": 3}, "names": {"classes": ["fox", "owl"]}, "classes": {"classes": 2}}[form]
+    features = {
+        "sound": {"kind": "audio", "rate": RATE},
+        "events": {"kind": "events", "hop_ms": 20},
+        "name": {"kind": "label", "with": "events", **each},
+    }
+    spec = spec_of([{"spectrogram": {"window_ms": 64, "hop_ms": 20, "center": "hop"}}], source={"arrays": {"features": features}})
+    spec |= {"shuffle": "none", "output": {"x": "sound", "y": "name", "encode": {"name": "frames"}}}
+    due = {
+        "numbers": lambda: np.eye(3)[frames] * [0, 1, 1],
+        "names": lambda: np.stack([frames == "fox", frames == "owl"], -1),
+        "classes": lambda: frames,
+    }[form]()
+    data = {"sound": sounds()[0], "events": frames, "name": frames}
+    got = np.stack([y for _, y in examples(pipegen.build(spec, data=data))])
+    np.testing.assert_array_equal(got, due)
+    moved = spec | {"transforms": [{"crop_or_pad": {"seconds": 3, "align": "end"}}, *spec["transforms"]]}
+    got = np.stack([y for _, y in examples(pipegen.build(moved, data=data))])
+    np.testing.assert_array_equal(got, due[:, 50:])
+
+
+@pytest.mark.parametrize(
+    ("events", "names", "own", "wrong"),
+    [
+        ([0, 0.5, 1], [0, 0, 1], {}, "PG431.*row 0 of `events` cannot be `events`: frame 1 holds 0.5"),
+        ([[0, 1], [2, 0]], [[0, 1], [1, 0]], {}, "PG431.*frame 1 holds 2; frames of several classes hold 0 or 1"),
+        ([0, 1, 1], [0, 1], {}, "PG418.*has 2 frames of `name`, and at least 3 of `events`"),
+        ([[0, 1], [1, 0]], [[0, 1], [0, 1]], {}, "PG418.*the frames of `name` have other events than those of `events`"),
+        ([0, 1, 1], [0, 1, 1], {"format": "start_end"}, "leave `format` out"),
+    ],
+)
+def test_what_is_no_label_of_frames_is_found(events: Any, names: Any, own: dict[str, Any], wrong: str) -> None:
+    spec = spec_of([])
+    spec["source"]["arrays"]["features"] |= {
+        "events": {"kind": "events", "hop_ms": 20, **own},
+        "name": {"kind": "label", "with": "events", "classes": 3},
+    }
+    data = {"sound": np.zeros((4, FRAMES), np.float32), "events": [np.array(events)] * 4, "name": [np.array(names)] * 4}
+    with pytest.raises(pipegen.SpecError, match=wrong):
+        pipegen.build(spec, data=data)
+
+
+def test_labels_of_frames_in_a_table_are_one_column(tmp_path: Path) -> None:
+    """As JSON, or numbers between blanks. The end of the sound cuts the last frame."""
+    from pipegen.ops.lowering.sounds import encode_wav
+
+    (tmp_path / "a.wav").write_bytes(encode_wav(np.zeros((1050, 1), np.float32), RATE))
+    (tmp_path / "t.csv").write_text('file,of\na.wav,"[0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 2]"\na.wav,0 0 2 2 1 1 0 0 0 0 0\n')
+    features: dict[str, Any] = {
+        "sound": {"kind": "audio", "column": "file", "rate": RATE},
+        "calls": {"kind": "events", "column": "of", "hop_ms": 100},
+        "which": {"kind": "label", "column": "of", "with": "calls", "classes": 3},
+    }
+    source = {"csv": {"path": str(tmp_path / "t.csv"), "features": features}}
+    spec = spec_of([{"crop_or_pad": {"seconds": 1.05}}], source=source, batch={"size": 2}, shuffle="none")
+    spec |= {"output": {"x": "sound", "y": ["calls", "calls_valid", "which"]}}
+    _, (calls, _, which) = next(iter(pipegen.build(spec).dataset("train")))
+    np.testing.assert_allclose(calls, [[[0.1, 0.3], [1.0, 1.05]], [[0.2, 0.4], [0.4, 0.6]]], atol=1e-6)
+    assert np.asarray(which).tolist() == [[1, 2], [2, 1]]
+    features["calls"] = {"kind": "events", "columns": ["of", "of"], "hop_ms": 100}
+    with pytest.raises(pipegen.SpecError, match="one list with a label for each frame; leave `columns` out"):
+        pipegen.build(spec)

@@ -53,7 +53,7 @@ else:
 
 Index = Annotated[int, Field(ge=0, le=LARGEST)]  # a class index of a mask
 _AUDIO = "audio"
-LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration", "min_duration", "follows"})
+LATER = frozenset({"palette", "value", "absent", "interpolation", "unlabelled", "rate", "duration", "min_duration", "follows", "hop_ms"})
 """See `Model.later`."""
 _Stored = Annotated[int, Field(ge=0, le=65535)] | Literal["else"]
 _Colour = Annotated[str, Field(pattern=r"^(\[ *\d{1,3} *, *\d{1,3} *, *\d{1,3} *\]|#[0-9A-Fa-f]{6})$")] | Literal["else"]
@@ -265,6 +265,11 @@ class AnyKind(KeepsItems, NamesPoints, OfSound, Beside):
     centre, width and height. `yxyx`: top, left, bottom and right. `rel_xyxy` and so on: the same as fractions of the image's width and
     height. Format of events, in seconds: `start_end` (default), or `start_duration`."""
 
+    hop_ms: Annotated[float, Field(gt=0)] | None = None
+    """For events that are stored as one list with a label for each frame: milliseconds from one frame to the next. A label is a class index
+    or a name, and 0 or an empty text where nothing happens; or a frame has a 0 or 1 for each class. Neighbouring frames with the same label
+    are one event. What is `with` them is read from a list for each frame, too."""
+
     @field_validator("ignore")
     @classmethod
     def _none_ignored(cls, ignore: int | tuple[ClassName, ...]) -> int | tuple[ClassName, ...]:
@@ -279,6 +284,9 @@ class AnyKind(KeepsItems, NamesPoints, OfSound, Beside):
         if self.unlabelled and self.separator is not None:
             raise PartError("an example with a `separator` has any number of classes, so none is missing", "unlabelled")
         self.chosen.check(self.classes)
+        apart = next((name for name in ("format", "columns", "keys") if getattr(self, name, None) is not None), None)
+        if self.hop_ms is not None and apart is not None:
+            raise PartError(f"with `hop_ms`, events are one list with a label for each frame; leave `{apart}` out", apart)
         self.check_format()
         return self
 
@@ -325,7 +333,8 @@ class ArrayFeature(VectorMaps, AnyKind):
     loss. `dense`: numbers for each pixel, `(n, height, width)` or `(n, height, width, channels)`, stored as float32. `boxes`: four numbers
     per box, a list of arrays `(items, 4)`. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden
     or visible: `(n, names, 2 or 3)`; with boxes, a list of arrays `(items, names, 2 or 3)`; without `names`, a list of arrays `(items, 2 or
-    3)`. `events`: start and end in seconds, a list of arrays `(items, 2)`."""
+    3)`. `events`: start and end in seconds, a list of arrays `(items, 2)`; with `hop_ms` the label of each frame, `(n, frames)`,
+    `(n, frames, classes)`, or a list of arrays."""
     key: Annotated[str, Field(min_length=1)] | None = None
     """Name of the array in `data=` or in the `.npz` file; by default the feature's name."""
     path: Annotated[str, Field(min_length=1)] | None = None

@@ -14,6 +14,7 @@ from pipegen.ops.fields.labels import split_text
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, ItemClass, item_type, timeline_of
+from pipegen.ops.kinds.events import events_of_frames
 from pipegen.ops.kinds.mask import number_name
 from pipegen.ops.sources.features.feature import AnyKind, Feature
 
@@ -44,10 +45,12 @@ def read_items(
     wanted = {name: feature for name, feature in features.items() if feature.own_kind.ragged or feature.own_kind.has(ExampleClass)}
     stored: dict[str, Ragged] = {}
     columns: dict[str, Column] = {}
-    for name in sorted(wanted, key=lambda name: wanted[name].home is not None):
-        feature, home = wanted[name], stored[wanted[name].home or ""].lengths if wanted[name].home else None
-        place = place_in(name)
+    for name in homes_first(wanted):
+        feature, events = wanted[name], stored[wanted[name].home or ""] if wanted[name].home else None
+        place, home, hop = place_in(name), None if events is None else events.lengths, hop_of(name, wanted)
         read = partial(_items, name, feature, values, home, place)
+        if hop is not None:
+            read = partial(items_of_frames, name, feature, values, events, hop, place)
         try:
             items = stored[name] = kept(name, read) if kept is not None else read()
             columns[name] = _of_used(name, feature, items, place, used)
@@ -59,6 +62,64 @@ def read_items(
             if odd is not None:
                 raise odd
     return columns | item_numbers(features, columns)
+
+
+def homes_first(features: Mapping[str, Any]) -> list[str]:
+    """Returns the names of features, those that others are `with` before these."""
+    return sorted(features, key=lambda name: getattr(features[name], "home", None) is not None)
+
+
+def hop_of(name: str, features: Mapping[str, Any]) -> float | None:
+    """Returns the seconds between two frames of which a feature has a value each, as the events that it is or is `with`; else `None`."""
+    milliseconds = getattr(features[getattr(features[name], "home", None) or name], "hop_ms", None)
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def items_of_frames(
+    name: str, feature: AnyKind, values: Callable[[str], StoredValues], events: Ragged | None, hop: float, place: Place
+) -> Ragged:
+    """Reads values for each frame as those of events: `events` themselves, float64 `(events, 2)`, if they are `None`, else the value of
+    their first frames. Raises `OpError` `PG431` for values that are no labels, `PG418` for fewer frames than `events` have."""
+
+    def plain(name: str) -> StoredValues:
+        return [["" if one is None else one for one in row] if isinstance(row, (list, tuple)) else row for row in values(name)]
+
+    frames = _items(name, feature, plain, None, place)
+    of_classes = frames.values.ndim > 1 and feature.own_kind.has(ItemClass)
+    if events is None or of_classes:
+        _check_labels(name, frames, place)
+        found, labels = events_of_frames(frames, hop)
+        if events is None:
+            return found
+        if not np.array_equal(found.lengths, events.lengths) or not np.array_equal(found.values, events.values):
+            message = f"the frames of `{name}` have other events than those of `{feature.home}`"
+            raise OpError("PG418", message, help=f"read `{name}` and `{feature.home}` from the same list")
+        return Ragged(labels, events.lengths)
+    records: Ints = np.repeat(np.arange(len(events)), events.lengths)
+    first, end = np.rint(events.values / hop).astype(np.int64).T
+    short = np.flatnonzero(end > frames.lengths[records])
+    if len(short):
+        record, needed = int(records[short[0]]), int(end[short[0]])
+        message = (
+            f"{place(record)} has {count(int(frames.lengths[record]), 'frame')} of `{name}`, and at least {needed} of `{feature.home}`"
+        )
+        raise OpError("PG418", message, help=f"each frame of `{feature.home}` needs one of `{name}`")
+    starts = np.cumsum(frames.lengths) - frames.lengths
+    return Ragged(frames.values[starts[records] + first], events.lengths)
+
+
+def _check_labels(name: str, frames: Ragged, place: Place) -> None:
+    """Raises `OpError` `PG431` if the values of frames are no class indices, or with several classes not all 0 or 1."""
+    if frames.values.dtype.kind not in "iufb":
+        return
+    several, given = frames.values.ndim > 1, frames.values
+    wrong = (given != 0) & (given != 1) if several else given != np.rint(given)
+    if wrong.any():
+        frame = int(np.argmax(wrong.reshape(len(given), -1).any(1)))
+        value = given[frame][np.argmax(wrong[frame])] if several else given[frame]
+        needed = "frames of several classes hold 0 or 1" if several else "the label of a frame is a class index, or a name"
+        record, number = frames.place(frame)
+        raise OpError("PG431", f"{place(record)} cannot be `{name}`: frame {number} holds {value:g}; {needed}")
 
 
 def items_apart(name: str, own: Ints, home_name: str, home: Ints, place: Place, used: Ints | None = None) -> OpError | None:
@@ -113,7 +174,7 @@ def _items(name: str, feature: AnyKind, values: Callable[[str], StoredValues], h
     for record, value in enumerate(values(name)):
         try:
             row = _array(value if feature.separator is None else split_text(value, feature.separator))
-            if row.dtype.kind in "US" and row.size and not feature.own_kind.has(ExampleClass, ItemClass):
+            if row.dtype.kind in "US" and row.size and feature.hop_ms is None and not feature.own_kind.has(ExampleClass, ItemClass):
                 raise ValueError(f"it holds {str(row.flat[0])!r:.40}, not numbers")
             if row.ndim == 1:
                 row = row.reshape(-1, *feature.own_kind.item_shape(feature, row.size, counts[record] if counts is not None else None))

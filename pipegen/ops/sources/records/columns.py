@@ -22,7 +22,7 @@ from pipegen.ops.fields.notes import Note
 from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass
 from pipegen.ops.sources.features.feature import AnyKind
-from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.items import hop_of, read_items, side_by_side
 from pipegen.ops.sources.records.index import Indexed, InShard, keep_arrays, kept_arrays
 from pipegen.ops.sources.tables.selecting import RecordColumns
 
@@ -69,7 +69,9 @@ def items_of_records(source: Any, found: Indexed) -> dict[str, Column]:
     def kept_items(name: str, items: Callable[[], Ragged]) -> Ragged:
         feature = features[name]
         of = feature.home and features[feature.home].keys_of(feature.home)
-        file = found.kept_as("items", feature.keys_of(name), feature.kind, of, feature.names, feature.shape, feature.separator)
+        about = (feature.keys_of(name), feature.kind, of, feature.names, feature.shape, feature.separator)
+        hop = hop_of(name, features)
+        file = found.kept_as("items", *about, *(() if hop is None else (hop,)))
         return kept(found, file, f"`{name}` of the records", Ragged, items)
 
     wanted = {name: f for name, f in features.items() if f.several or not f.own_kind.has(ExampleClass)}
