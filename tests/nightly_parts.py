@@ -45,7 +45,9 @@ PARTS = {
         "every way to store an image, a label or a box",
         12,
         _files("every_form_is_read stored_records annotated_orientation boxed_sources chosen_classes checksums mixed_shards pixels")
-        + _files("coco_masks columns_of_records columns_of_sources cut_items joined_records items_in_records items_in_tables")
+        + _files(
+            "coco_masks columns_of_records sounds_as_lists columns_of_sources cut_items joined_records items_in_records items_in_tables"
+        )
         + _files("label_rule block_pipelines sharded_pipeline splits_in_two_forms")
         + _files("pointed_annotations detection_layout detection_data_page"),
     ),

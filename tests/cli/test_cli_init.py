@@ -171,7 +171,7 @@ def test_it_never_writes_over_a_file(cli: Cli, tmp_path: Path) -> None:
         ("x.npz", "is not a `.npz` file"),
         ("x.npy", "cannot be read: "),
         ("x.parquet", "cannot be read as Parquet"),
-        ("x.csv", "x.csv has no column of image paths"),
+        ("x.csv", "x.csv has no column of paths of images or sounds"),
         ("x.txt", "is not a folder"),
         ("nowhere", "there is no folder nowhere"),
     ],
@@ -544,7 +544,7 @@ def test_tables_that_are_no_text(cli: Cli, tmp_path: Path, name: str) -> None:
     assert "# facts_age: {kind: tensor, column: facts.age}" in text
     assert manifest.listing.class_names == ("cat", "dog")
     (tmp_path / "odd.jsonl").write_text("{}\n")
-    assert "odd.jsonl has no column of image paths" in cli("init", "odd.jsonl").stderr
+    assert "odd.jsonl has no column of paths of images or sounds" in cli("init", "odd.jsonl").stderr
     (tmp_path / "odd.jsonl").write_text("{\n")
     assert "is not JSON" in cli("init", "odd.jsonl").stderr
 

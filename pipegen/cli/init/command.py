@@ -96,11 +96,10 @@ def _look(asked: str, spec_folder: str) -> Written:
         return found
     with progress("looking at files") as seen:
         found = boxed.first_boxed(asked, spec_folder, seen) or pairs.first_pairs(asked, spec_folder, seen)
-        if found is None and sound_specs.holds_sounds(asked):
-            found = sound_specs.first_sounds(asked, spec_folder, seen)
         if found is not None:
             return found
-        found, labelled = folder_survey.first_folder(asked, spec_folder, seen)
+        first = sound_specs.first_sounds if sound_specs.holds_sounds(asked) else folder_survey.first_folder
+        found, labelled = first(asked, spec_folder, seen)
         tables = [name for name in sorted(os.listdir(asked)) if name.lower().endswith(_TABLES)]
         of_table = table_specs.first_table_of(asked, tables, spec_folder) if not labelled else None  # a table may have the labels
     return of_table or found

@@ -12,7 +12,8 @@ from pipegen.cli.init.spec import plain
 from pipegen.frozen import dataclass
 from pipegen.ops.families.decoder import LARGEST
 from pipegen.ops.fields.labels import LIST
-from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS
+from pipegen.ops.lowering.sounds import sound_format
+from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, SOUND_EXTENSIONS, sniff
 from pipegen.spec.compose import flow
 
 if TYPE_CHECKING:
@@ -91,9 +92,20 @@ def _number(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def is_image_path(cell: str) -> bool:
-    """Checks if a text ends like the name of an image file."""
-    return os.path.splitext(cell.lower())[1].removeprefix(".") in IMAGE_EXTENSIONS
+IMAGE, SOUND = "image", "sound"
+
+
+def told_by(name: str) -> str | None:
+    """Returns what a file holds by the extension of its name, `IMAGE` or `SOUND`; `None` for anything else."""
+    extension = os.path.splitext(name.strip().lower())[1].removeprefix(".")
+    return IMAGE if extension in IMAGE_EXTENSIONS else SOUND if extension in SOUND_EXTENSIONS else None
+
+
+def held_in(content: Any) -> str | None:
+    """Returns what the bytes of a file hold, `IMAGE` or `SOUND`; `None` for anything else."""
+    if not isinstance(content, bytes):
+        return None
+    return IMAGE if sniff(content) is not None else SOUND if sound_format(content) is not None else None
 
 
 def pixels_among(table: Table) -> tuple[list[int], dict[str, Any]]:
@@ -141,7 +153,11 @@ def unused(columns: list[Column], used: Collection[int]) -> list[str]:
 
 
 LABEL_KEYS = frozenset({*LABELS, "cls", "image/class/label", "fine_label"})
-_IMAGES = ("image", "img", "picture", "photo", "jpg", "png")
+_USUAL = {IMAGE: ("image", "img", "picture", "photo", "jpg", "png"), SOUND: ("audio", "sound", "wav", "wave", "flac", "mp3")}
+KINDS = {IMAGE: "image", SOUND: "audio"}
+"""The kind of a feature of what a file holds, which names the feature, too."""
+USUAL_RATE = 16000
+"""The rate of sounds in Hz until their own is known."""
 _WORDS = ("label", "class", "target", "categor")
 _MOST_NAMED = 6
 
@@ -152,20 +168,20 @@ def last_of(key: str) -> str:
     return name if name in LABEL_KEYS else re.split(r"[/.]", name)[-1]
 
 
-def image_among(keys: Sequence[str], argument: str = "key") -> tuple[str, list[str]]:
-    """Chooses the key of the images: the first with a usual name, else the first; and writes comments on how to read others.
+def chosen_among(keys: Sequence[str], argument: str = "key", what: str = IMAGE) -> tuple[str, list[str]]:
+    """Chooses the key of the images or sounds: the first with a usual name, else the first; and writes comments on how to read others.
 
     `argument` of a feature names a key.
     """
-    named = ((key, re.split(r"[/._\-*]", key.lower())) for key in keys)
-    chosen = next((key for key, parts in named if any(part in _IMAGES for part in parts)), keys[0])
+    named, kind = ((key, re.split(r"[/._\-*]", key.lower())) for key in keys), KINDS[what]
+    chosen = next((key for key, parts in named if any(part in _USUAL[what] for part in parts)), keys[0])
     others = [key for key in keys if key != chosen]
     if not others:
         return chosen, []
     name = re.sub(r"\W+", "_", last_of(others[0])).strip("_") or "other"
-    added = f"`{name if name != 'image' else 'other'}: {flow({'kind': 'image', argument: plain(others[0])})}`"
-    are = "is an image" if len(others) == 1 else "are images"
-    return chosen, [f"`image` reads `{chosen}`; {_listed(others)} {are}, too: {added} adds one"]
+    added = f"`{name if name != kind else 'other'}: {flow({'kind': kind, argument: plain(others[0])})}`"
+    are = f"is {'an image' if what == IMAGE else 'a sound'}" if len(others) == 1 else f"are {what}s"
+    return chosen, [f"`{kind}` reads `{chosen}`; {_listed(others)} {are}, too: {added} adds one"]
 
 
 @dataclass(frozen=True)

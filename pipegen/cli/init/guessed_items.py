@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pipegen.cli.init.guessed_columns import IMAGE, KINDS, USUAL_RATE
 from pipegen.errors import OpError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.listing.base import Listing
@@ -110,11 +111,12 @@ def keys_read(features: Features, argument: str = "key") -> set[str]:
     return {key for name, feature in features.items() for key in feature.get(f"{argument}s", [feature.get(argument, name)])}
 
 
-def features_of(image: str, label: str | None, argument: str = "key", more: Mapping[str, int] | None = None) -> Features:
-    """Makes the features of a source, with `more` arguments of the image; `argument` names a key that is not the feature's own name."""
-    keys = {"image": image, **({"label": label} if label is not None else {})}
+def features_of(held: str, label: str | None, argument: str = "key", more: Mapping[str, int] | None = None, what: str = IMAGE) -> Features:
+    """Makes the features of a source, with `more` arguments of the image, or of the sound; `argument` names a key that is not the feature's
+    own name."""
+    keys = {KINDS[what]: held, **({"label": label} if label is not None else {})}
     features: Features = {name: {"kind": name, **({argument: key} if key != name else {})} for name, key in keys.items()}
-    features["image"] |= more or {}
+    features[KINDS[what]] |= more or ({} if what == IMAGE else {"rate": USUAL_RATE})
     return features
 
 

@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import sample_of_bytes, sample_of_records
-from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, label_among, last_of
+from pipegen.cli.init.guessed_columns import IMAGE, KINDS, LABEL_KEYS, SOUND, Values, chosen_among, held_in, label_among, last_of, told_by
 from pipegen.cli.init.guessed_items import Features, boxed, boxes_among, by_layout, features_of, fields_of, keys_read, listed, with_classes
+from pipegen.cli.init.sound_specs import sample_of_sounds, sounds_of_records, spec_of_sounds
 from pipegen.cli.init.spec import Written, about_sample, beside, block, output_of, parts_of, relative, spec_of
 from pipegen.data.rounding import spread
 from pipegen.errors import OpError
@@ -25,7 +26,7 @@ from pipegen.lazy import np
 from pipegen.mounts import Opened
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.array_record import ArrayRecords
-from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden, sniff
+from pipegen.ops.sources.folders.scan import IMAGE_EXTENSIONS, is_hidden
 from pipegen.ops.sources.listing.base import Listing, every_value, shards_of
 from pipegen.ops.sources.mds import index_mds, read_columns
 from pipegen.ops.sources.records.archives import Archive, open_archive
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from pipegen.cli.init.guessed_items import Lists
 
 
-IMAGE = "image"
 _DIGITS = re.compile(rb"(\d+)(?!.*\d)")
 _FIRST = 50  # number of keys of a database, of records of a file, or of images in an archive, to examine
 
@@ -57,9 +57,9 @@ Held = tuple[dict[str, str], set[str], dict[str, Any]]
 
 
 def _of_examples(records: Sequence[bytes], options: dict[str, Any]) -> Held:
-    """Examines records: an encoded image, or a `tf.Example` each."""
-    if sniff(records[0]) is not None:
-        return {"image": IMAGE}, set(), {**options, "content": "bytes"}
+    """Examines records: an encoded image or sound, or a `tf.Example` each."""
+    if (what := held_in(records[0])) is not None:
+        return {KINDS[what]: what}, set(), {**options, "content": "bytes"}
     held: dict[str, str] = {}
     whole: set[str] = set()
     examples = [read_example(record) for record in records]
@@ -67,8 +67,8 @@ def _of_examples(records: Sequence[bytes], options: dict[str, Any]) -> Held:
         values = [example[key] for example in examples if key in example]
         lengths, first = {len(value.items) for value in values}, next((value for value in values if value.items), values[0])
         held[key] = f"{len(first.items) if len(lengths) == 1 else 'lists'} of type {first.held}"
-        if lengths == {1} and isinstance(first.items[0], bytes) and sniff(first.items[0]) is not None:
-            held[key] = IMAGE
+        if lengths == {1} and (what := held_in(first.items[0])) is not None:
+            held[key] = what
         elif lengths == {1} and len(values) == len(examples) and first.held in ("int", "bytes"):
             whole.add(key)
             _add_fields(key, first.items[0], held, whole)
@@ -84,14 +84,15 @@ def _add_fields(key: str, content: Any, held: dict[str, str], whole: set[str]) -
 
 
 def _sqlite(path: str) -> Held:
-    """Examines the tables of an SQLite file; chooses the first with an image."""
+    """Examines the tables of an SQLite file; chooses the first with an image, else with a sound."""
     try:
         with _opened(path) as opened:
             tables = _table_names(opened)
     except sqlite3.Error as error:
         raise ValueError(str(error)) from None
     looked = [(*_of_columns(SqliteRows(path, table)), {"table": table} if len(tables) > 1 else {}) for table in tables]
-    return next((found for found in looked if IMAGE in found[0].values()), ({}, set(), {}) if not looked else looked[0])
+    first = (found for what in (IMAGE, SOUND) for found in looked if what in found[0].values())
+    return next(first, ({}, set(), {}) if not looked else looked[0])
 
 
 def _opened(file: str) -> closing[sqlite3.Connection]:
@@ -116,7 +117,7 @@ def _lmdb(path: str) -> Held:
         if pattern in held or pattern.count("*") != 1:
             continue
         content = file.extent(int(values.offsets[place]), int(values.lengths[place]))
-        held[pattern] = IMAGE if sniff(content) is not None else f"{len(content):,} bytes"
+        held[pattern] = held_in(content) or f"{len(content):,} bytes"
         if content.strip().lstrip(b"-").isdigit() or content.strip().isalpha():
             whole.add(pattern)
         _add_fields(pattern, content, held, whole)
@@ -133,11 +134,11 @@ def _of_columns(store: Store) -> tuple[dict[str, str], set[str]]:
             held[key] = f"{column.dtype} {list(column.shape)}" if column.shape else column.dtype
             if column.dtype == BYTES and store.rows:
                 content = store.read((key,), np.zeros(1, np.int64))[0][0]
-                held[key] = IMAGE if isinstance(content, bytes) and sniff(content) is not None else held[key]
+                held[key] = held_in(content) or held[key]
                 _add_fields(key, content, held, whole)
             elif column.dtype in ("uint8", "uint16") and (len(column.shape) == 2 or tuple(column.shape)[2:] in ((1,), (3,))):
                 held[key] = IMAGE
-            if not column.shape and held[key] != IMAGE and not column.dtype.startswith("float"):
+            if not column.shape and held[key] not in KINDS and not column.dtype.startswith("float"):
                 whole.add(key)
     return held, whole
 
@@ -146,29 +147,37 @@ _LEAST = 2
 
 
 def first_archive(path: str, spec_folder: str) -> Written | None:
-    """Writes the spec of an archive with a folder whose sub-folders are classes of images; `None` for any other content."""
+    """Writes the spec of an archive with a folder whose sub-folders are classes of images, or of sounds; `None` for any other content."""
     try:
         whole = open_archive(path)
         names = [name.split("/") for name in _visible(whole)] if whole is not None else []
         folders = {"/".join(parts[:-1]) for parts in names}
-        images = all(os.path.splitext(parts[-1])[1].lower().lstrip(".") in IMAGE_EXTENSIONS for parts in names)
+        held = {told_by(parts[-1]) for parts in names}
+        what = held.pop() if len(held) == 1 else None
         inner = os.path.commonpath(folders) if folders else ""
-        archive = open_archive(f"{path}/{inner}") if images and len(folders) >= _LEAST else None
+        archive = open_archive(f"{path}/{inner}") if what is not None and len(folders) >= _LEAST else None
     except OpError:
         return None  # read as an archive of records, it raises the error
     found = _visible(archive) if archive is not None else []
     if archive is None or not all("/" in name for name in found):
         return None
-    sample = sample_of_bytes(archive.read(archive.numbers[found[i]]) for i in spread(len(found), _FIRST))
+    examined = [found[i] for i in spread(len(found), _FIRST)]
+    contents = [archive.read(archive.numbers[name]) for name in examined]
     classes = {name.split("/")[0] for name in found}
     place = relative(path, spec_folder).rstrip("/") + (f"/{archive.inner}" if archive.inner else "")
+    summary, splits = f"{len(found):,} {what}s in {len(classes):,} classes, in an archive", parts_of(stratified=True)
+    if what == SOUND:
+        heard = sample_of_sounds(examined, contents)
+        source = [f"source: {flow({'audio_folder': {'path': place, 'rate': heard.rate}})}"]
+        return spec_of_sounds(summary, heard.comments(), source, len(found), heard, splits=splits, labelled=True)
+    sample = sample_of_bytes(contents)
     return spec_of(
-        f"{len(found):,} images in {len(classes):,} classes, in an archive",
+        summary,
         [],
         [f"source: {flow({'image_folder': {'path': place}})}"],
         len(found),
         most=32,
-        splits=parts_of(stratified=True),
+        splits=splits,
         sample=sample,
         steps=["maybe flip", "rescale"],
     )
@@ -186,7 +195,7 @@ _SHOWN = 12
 
 
 def first_records(asked: Shards, spec_folder: str) -> Written:
-    """Writes the spec of files of records; raises `CannotRun` if they cannot be read, or have no images."""
+    """Writes the spec of files of records; raises `CannotRun` if they cannot be read, or have neither images nor sounds."""
     path, op = asked.path, asked.op
     try:
         _, shards = find_shards(os.getcwd(), os.path.abspath(path), cast("type[RecordSource]", sources()[op]).suffixes)
@@ -198,18 +207,22 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         features, remarks = _chosen(partial(listed, op, {"path": shard.path, **own}, ""), held, whole)
         read = keys_read(features)
         others = [
-            f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and (what != IMAGE or not features)
+            f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and (what not in KINDS or not features)
         ]
         if not features:
-            raise CannotRun(f"{path}: the first record has no image; it has {', '.join(others) or 'no features'}")
+            raise CannotRun(f"{path}: the first record has no image and no sound; it has {', '.join(others) or 'no features'}")
         features, listing = with_classes(partial(listed, op, {"path": os.path.abspath(path), **own}, ""), features, list(held))
     except (OpError, OSError, ValueError) as error:
         raise CannotRun(f"{path}: {error.message if isinstance(error, OpError) else error}") from None
-    count, output = shards_of(listing).total, output_of(features)
+    count, output, sample, heard = shards_of(listing).total, output_of(features), None, None
     remarks += [note.message for note in listing.notes if note.severity == "error"]
     if "label" in features:
         features["label"] |= _classes(listing)
-    sample = sample_of_records(listing, count)
+    if "audio" in features:
+        heard = sounds_of_records(listing, count)
+        features["audio"] |= {"rate": heard.rate}
+    else:
+        sample = sample_of_records(listing, count)
     layout, features = by_layout(op, features)
     own = {**own, **layout}
     splits = _splits(shards)
@@ -218,16 +231,13 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         folder = path if os.path.isdir(path) else os.path.dirname(path)
         place = {"path": beside(os.path.join(folder, pattern), spec_folder)}
         source += [f"    {split}:", *block(op, place | own, features, indent=" " * 6)]
-    return spec_of(
-        f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}",
-        about_sample(sample) + remarks + ([f"The records also have {', '.join(others[:_SHOWN])}"] if others else []),
-        source,
-        count,
-        most=32,
-        splits="" if splits else parts_of(op, count),
-        sample=sample,
-        output=output,
-    )
+    summary = f"{count:,} records in {len(shards):,} {'file' if len(shards) == 1 else 'files'}"
+    remarks += [f"The records also have {', '.join(others[:_SHOWN])}"] if others else []
+    parts = "" if splits else parts_of(op, count)
+    if heard is not None:
+        return spec_of_sounds(summary, heard.comments() + remarks, source, count, heard, splits=parts, labelled="label" in features)
+    about = [*(about_sample(sample) if sample is not None else []), *remarks]
+    return spec_of(summary, about, source, count, most=32, splits=parts, sample=sample, output=output)
 
 
 def _splits(shards: Sequence[Found]) -> dict[str, str]:
@@ -275,8 +285,8 @@ def _look(op: str, shard: Found, options: dict[str, Any]) -> Held:
         held = {name: column.encoding for name, column in columns.items()}
         whole = {name for name, how in held.items() if how == "int" or how.startswith(("int", "uint")) or how == "str"}
         for name, contents in zip(columns, zip(*samples, strict=True), strict=False):
-            if held[name] in ("jpeg", "png") or (held[name] == "bytes" and sniff(contents[0]) is not None):
-                held[name] = IMAGE
+            if held[name] in ("jpeg", "png", "bytes"):
+                held[name] = IMAGE if held[name] != "bytes" else held_in(contents[0]) or held[name]
             for content in contents if held[name] == "json" else ():
                 _add_fields(name, content, held, whole)
         return held, whole, {}
@@ -300,7 +310,7 @@ def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
         if len(stems) > _FIRST:
             break
         if len(stems) == 1:
-            held[key] = IMAGE if key.lower() in IMAGE_EXTENSIONS else key.rpartition(".")[2]
+            held[key] = told_by(f"record.{key}") or key.rpartition(".")[2]
             if key.lower() in LABEL_KEYS or held[key].lower() in _TEXTS:
                 whole.add(key)
         if held.get(key, "").lower() == JSON and members.sizes[place] == members.lengths[place]:
@@ -311,20 +321,21 @@ def _members(members: Members, file: str) -> tuple[dict[str, str], set[str]]:
 
 def _chosen(lists: Lists, held: Mapping[str, str], whole: set[str]) -> tuple[Features, list[str]]:
     """Chooses the features, with comments on the choice; `lists` lists the records of a shard with some features."""
-    images = [key for key, what in held.items() if what == IMAGE]
-    images = [key for key in images if key.rpartition(".")[0] not in images]  # not the bytes inside a struct that is an image
-    if not images:
+    what = next((one for one in (IMAGE, SOUND) if one in held.values()), None)
+    if what is None:
         return {}, []
-    image, remarks = image_among(images)
-    features = features_of(image, None)
-    others = [key for key in held if key not in images]
-    boxes, doubts = boxed(lists, features, others)
+    keys = [key for key, own in held.items() if own == what]
+    keys = [key for key in keys if key.rpartition(".")[0] not in keys]  # not the bytes inside a struct that is an image
+    chosen, remarks = chosen_among(keys, what=what)
+    features = features_of(chosen, None, what=what)
+    others = [key for key in held if key not in keys]
+    boxes, doubts = boxed(lists, features, others) if what == IMAGE else ({}, [])
     near = {*boxes_among(others, "keys")[1]} if boxes else set()
     likely = [key for key in held if key in whole - near]
     usual = [key for key in likely if last_of(key) in LABEL_KEYS]
     seen = {} if len(usual) == 1 else dict(_counted(lists, features, key) for key in (usual or likely)[:_MOST_TRIED])
     label, more = label_among(seen, usual) if usual or not boxes else (None, [])
-    return features_of(image, label) | boxes, [*remarks, *more, *doubts]
+    return features_of(chosen, label, what=what) | boxes, [*remarks, *more, *doubts]
 
 
 def _counted(lists: Lists, features: Features, key: str) -> tuple[str, Values]:

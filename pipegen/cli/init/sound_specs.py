@@ -1,25 +1,26 @@
-"""First specs of folders of sounds."""
+"""First specs of sounds."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from statistics import median
 
 from pipegen.cli.init.folder_survey import surveyed
-from pipegen.cli.init.spec import Written, spec_of
+from pipegen.cli.init.guessed_columns import USUAL_RATE
+from pipegen.cli.init.spec import WITHOUT_LABELS, Written, spec_of
 from pipegen.data.rounding import spread
 from pipegen.frozen import dataclass
 from pipegen.ops.lowering.library import UnreadableError
 from pipegen.ops.lowering.sounds import stored_sound
 from pipegen.ops.sources.class_folders import AudioFolder
 from pipegen.ops.sources.folders.scan import IMAGES, Scan, sounds
+from pipegen.ops.sources.listing.base import Listing
 
 _FILES = 200  # number of sounds to examine
 _LONGEST = 10.0  # seconds
-_USUAL = 16000  # Hz
 _MEL = "# - mel_spectrogram: {bands: 64, window_ms: 25, hop_ms: 10}  # for a model of spectra; without it, it gets samples"
 
 
@@ -32,10 +33,10 @@ class SoundSample:
     seconds: list[float] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
 
-    def add(self, name: str, path: str) -> None:
-        """Adds the header of a file."""
+    def add(self, name: str, source: str | bytes) -> None:
+        """Adds the header of a file, at a path or as bytes."""
         try:
-            rate, channels, frames = stored_sound(path)
+            rate, channels, frames = stored_sound(source)
         except (OSError, RuntimeError, UnreadableError):  # soundfile's own error is a RuntimeError
             self.unreadable.append(name)
             return
@@ -46,7 +47,7 @@ class SoundSample:
     @property
     def rate(self) -> int:
         """The most frequent rate."""
-        return self.rates.most_common(1)[0][0] if self.rates else _USUAL
+        return self.rates.most_common(1)[0][0] if self.rates else USUAL_RATE
 
     def length(self) -> float:
         """Chooses the length of examples: that of all sounds, else a typical one, in seconds."""
@@ -78,19 +79,48 @@ def holds_sounds(folder: str) -> bool:
     return found[0] >= max(found[1], 1) or (found[1] == 0 and bool(scans[0].tally.unsupported))
 
 
-def first_sounds(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> Written:
-    """Writes the spec of a folder of sounds; for the arguments see `surveyed`."""
-    survey, sample = surveyed(folder, AudioFolder, sounds(), progress, rate=_USUAL), SoundSample()
-    for i in spread(len(survey.listing.keys), _FILES):
-        sample.add(survey.listing.keys[i], survey.listing.location.paths[i])
-    seconds = f"{sample.length():g}"
+def first_sounds(folder: str, spec_folder: str, progress: Callable[[int], None] | None = None) -> tuple[Written, bool]:
+    """Writes the spec of a folder of sounds, and tells whether it has labels; for the arguments see `surveyed`."""
+    survey = surveyed(folder, AudioFolder, sounds(), progress, rate=USUAL_RATE)
+    sample = sample_of_sounds(survey.listing.keys, survey.listing.location.paths)
     is_flat = not (survey.labelled or survey.parts)
-    return spec_of(
-        survey.summary("sounds"),
-        [*survey.comments(), *sample.comments(), *survey.remarks],
-        [survey.source("audio_folder", spec_folder, f", rate: {sample.rate}")],
-        None if is_flat else 2 * survey.train,
-        most=32,
-        splits=survey.splits(),
-        steps=[f"- {'crop_or_pad' if is_flat else 'random_crop'}: {{seconds: {seconds}{'' if is_flat else ', padding: as_needed'}}}", _MEL],
-    )
+    source = [survey.source("audio_folder", spec_folder, f", rate: {sample.rate}")]
+    comments = [*survey.comments(), *sample.comments(), *survey.remarks]
+    about = survey.summary("sounds"), comments, source, None if is_flat else 2 * survey.train, sample
+    return spec_of_sounds(*about, splits=survey.splits(), labelled=not is_flat, of_folder=True), survey.labelled
+
+
+def sample_of_sounds(names: Sequence[str], files: Sequence[str | bytes]) -> SoundSample:
+    """Reads the headers of a sample of sounds, at paths or as bytes, with their names."""
+    sample = SoundSample()
+    for i in spread(len(names), _FILES):
+        sample.add(names[i], files[i])
+    return sample
+
+
+def sounds_of_records(listing: Listing, count: int) -> SoundSample:
+    """Reads the headers of a sample of the sounds in `count` records."""
+    sample = SoundSample()
+    for i in spread(count, _FILES):
+        reader, place, _ = listing.place_of(i)
+        sample.add(f"number {i}", bytes(reader.stored("audio", *place)[0]))
+    return sample
+
+
+def spec_of_sounds(
+    summary: str,
+    comments: Iterable[str],
+    source: Iterable[str],
+    rows: int | None,
+    sample: SoundSample,
+    *,
+    splits: str,
+    labelled: bool,
+    of_folder: bool = False,
+) -> Written:
+    """Writes a spec of sounds; for the arguments see `spec_of`. Without labels, the feature `audio` is all that a model gets, as it is by
+    default `of_folder`."""
+    seconds = f"{sample.length():g}"
+    output = "" if labelled or of_folder else WITHOUT_LABELS.format("audio")
+    crop = f"random_crop: {{seconds: {seconds}, padding: as_needed}}" if labelled else f"crop_or_pad: {{seconds: {seconds}}}"
+    return spec_of(summary, comments, source, rows, most=32, splits=splits, steps=[f"- {crop}", _MEL], output=output)

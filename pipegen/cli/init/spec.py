@@ -44,6 +44,7 @@ _OUTPUTS: dict[tuple[str, ...], str] = {
     **{(name,): f"output: {{x: image, y: {name}}}  # float32 numbers of each pixel" for name in ("flow", "depth", "map")},
 }
 """What a model receives, by features of a source; a label needs no `output`."""
+WITHOUT_LABELS = "output: {{x: {}, y: null}}  # there are no labels"
 _PARTS = "parts: {train: 0.8, validation: 0.2}"
 _FEW = 5_000  # number of records below which shares by hash can be far from the requested ones
 _DROPS = "errors: {missing: drop}  # remove it once every file is there, so that a missing file is an error"

@@ -9,9 +9,22 @@ from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of_bytes, sample_of_records
-from pipegen.cli.init.guessed_columns import LABEL_KEYS, Values, image_among, is_image_path, label_among, last_of
+from pipegen.cli.init.guessed_columns import (
+    IMAGE,
+    KINDS,
+    LABEL_KEYS,
+    SOUND,
+    USUAL_RATE,
+    Values,
+    chosen_among,
+    held_in,
+    label_among,
+    last_of,
+    told_by,
+)
 from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
-from pipegen.cli.init.spec import Sample, Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
+from pipegen.cli.init.sound_specs import sample_of_sounds, sounds_of_records, spec_of_sounds
+from pipegen.cli.init.spec import WITHOUT_LABELS, Sample, Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
 from pipegen.data.rounding import spread
 from pipegen.lazy import np
 from pipegen.ops.fields.labels import text_of
@@ -22,7 +35,7 @@ _VALIDATION = ("validation", "val", "valid", "dev", "test")
 
 
 def first_parquet(file: str, spec_folder: str) -> Written:
-    """Writes the spec of a Parquet file, or of a folder of them; raises `CannotRun` if it cannot be read, or has no images."""
+    """Writes the spec of a Parquet file, or of a folder of them; `CannotRun` if it cannot be read, or has neither images nor sounds."""
     from pipegen.ops.sources.shards.paths import find_shards
     from pipegen.ops.sources.tables.parquet import SUFFIXES, read_parquet
 
@@ -32,22 +45,45 @@ def first_parquet(file: str, spec_folder: str) -> Written:
         names = table.names or ()
         pictures = [i for i, column in enumerate(table.columns) if column.holds_bytes]
         texts = {i: tuple(map(text_of, column.read())) for i, column in enumerate(table.columns) if i not in pictures}
-    paths = [i for i, cells in texts.items() if cells and all(map(is_image_path, cells))]
-    if not (pictures or paths) or not table.num_rows:
-        raise CannotRun(f"no column of {file} contains images", "add a column of encoded images or of image paths")
-    whole = [names[i] for i in pictures or paths]
-    column, remarks = image_among([name for name in whole if name.rpartition(".")[0] not in whole], "column")
-    sample = Sample()
-    if pictures:
-        reader = table.reader({"image": names.index(column)})
-        sample = sample_of_bytes(reader.take("image", row) for row in spread(table.num_rows, _SAMPLE))
-    cells_of = {names[i]: set(cells) for i, cells in texts.items() if i not in paths}
+    reader = table.reader({names[i]: i for i in pictures}) if pictures else None
+
+    def taken(column: str, rows: Iterable[int]) -> list[bytes]:
+        return [reader.take(column, row) for row in rows] if reader is not None else []
+
+    held = {i: kinds.pop() for i, own in texts.items() if len(kinds := {*map(told_by, own)}) == 1}
+    held |= {i: held_in(next(iter(taken(names[i], range(min(1, table.num_rows)))), None)) or IMAGE for i in pictures}
+    if not table.num_rows or not {*held.values()} & {*KINDS}:
+        raise CannotRun(f"no column of {file} contains images or sounds", "add a column of encoded images or sounds, or of their paths")
+    what = IMAGE if IMAGE in held.values() else SOUND
+    found_in = [i for i in pictures if held[i] == what] or [i for i in texts if held.get(i) == what]
+    whole = [names[i] for i in found_in]
+    column, remarks = chosen_among([name for name in whole if name.rpartition(".")[0] not in whole], "column", what)
+    cells_of = {names[i]: set(cells) for i, cells in texts.items() if held.get(i) not in KINDS}
     named = {name for name, own in cells_of.items() if not all(cell.lstrip("-").replace(".", "", 1).isdigit() for cell in own)}
     seen = {name: Values(len(own), table.num_rows, name in named) for name, own in cells_of.items() if "" not in own}
     keys = [
         path for i in texts for path, _ in fields_of(names[i], next((cell for cell in table.columns[i].read() if cell is not None), None))
     ]
     keys = list(dict.fromkeys([*(names[i] for i in texts), *keys]))
+    contents = taken(column, spread(table.num_rows, _SAMPLE)) if found_in[0] in pictures else []
+    rows, place, splits = table.num_rows, {"path": beside(file, spec_folder)}, partial(parts_of, "parquet", table.num_rows)
+    if what == SOUND:
+        label, more = _label(seen, "column")
+        root = file if os.path.isdir(file) else os.path.dirname(os.path.abspath(file))
+        cells = [] if contents else [str(cell) for cell in table.columns[names.index(column)].read()]
+        files = [os.path.join(root, cell) for cell in cells]
+        heard = sample_of_sounds(cells or [*map("row {}".format, range(len(contents)))], files or contents)
+        features = features_of(column, label, "column", {"rate": heard.rate}, SOUND)
+        return spec_of_sounds(
+            f"{rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
+            [*heard.comments(), *remarks, *more],
+            ["source:", *block("parquet", place, features)],
+            rows,
+            heard,
+            splits=splits(stratified=label is not None),
+            labelled=label is not None,
+        )
+    sample = sample_of_bytes(contents) if contents else Sample()
     lists = partial(listed, "parquet", {"path": os.path.abspath(file)}, "")
     pixels = pixels_of(sample)
     features = features_of(column, None, "column", pixels)
@@ -55,11 +91,11 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     label, more = _label(seen, "column") if not boxes else (None, [])
     features = with_classes(lists, features | boxes, keys, "column")[0] if boxes else features_of(column, label, "column", pixels)
     return spec_of(
-        f"{table.num_rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
+        f"{rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
         [*about_sample(sample), *remarks, *more, *doubts],
-        ["source:", *block("parquet", {"path": beside(file, spec_folder)}, features)],
-        table.num_rows,
-        splits=parts_of("parquet", table.num_rows, stratified=label is not None),
+        ["source:", *block("parquet", place, features)],
+        rows,
+        splits=splits(stratified=label is not None),
         sample=sample,
         steps=["rescale"] if label is None else ["maybe flip", "rescale"],
         output=_without(label, boxes),
@@ -83,7 +119,7 @@ def first_zarr(folder: str, spec_folder: str) -> Written:
     pictures = [key for key, held in columns.items() if held.dtype == "bytes" or len(held.shape) in (2, 3)]
     if not pictures:
         raise CannotRun(f"no array of {folder} contains images", "add one of the shape (n, height, width, channels)")
-    image, remarks = image_among(pictures)
+    image, remarks = chosen_among(pictures)
     labels = [key for key, held in columns.items() if not held.shape and held.dtype[:1] in "iu"]
     looked = np.array(spread(store.rows, _COUNTED), np.int64)
     seen = {key: Values(len(np.unique(np.asarray(store.read((key,), looked)[0]))), len(looked), named=False) for key in labels}
@@ -108,22 +144,38 @@ def first_prepared(folder: str, spec_folder: str) -> Written:
 
     with readable():
         prepared = read_prepared(os.path.abspath(folder))
-    pictures = [key for key, about in prepared.features.items() if "image" in about and "label" not in about["image"]]
-    if not pictures or not prepared.splits:
-        raise CannotRun(f"{folder} has no image feature", f"its features are {', '.join(prepared.features)}")
-    image, remarks = image_among(pictures)
+    held = {
+        key: what
+        for key, about in prepared.features.items()
+        for what, kind in KINDS.items()
+        if kind in about and "label" not in about[kind]
+    }
+    if not held or not prepared.splits:
+        raise CannotRun(f"{folder} has no image and no sound", f"its features are {', '.join(prepared.features)}")
+    what = IMAGE if IMAGE in held.values() else SOUND
+    image, remarks = chosen_among([key for key, own in held.items() if own == what], what=what)
     label, more = _usual_label(key for key, about in prepared.features.items() if "classLabel" in about)
     first, second = _two_splits(prepared.splits)
     split = {"train": first, "validation": second} if second is not None else {"train": f"{first}[:80%]", "validation": f"{first}[80%:]"}
     rows = sum(prepared.splits[first])
     given = {"name": prepared.reference, "data_dir": beside(prepared.data_dir, spec_folder), "split": split}
     lists = partial(listed, "tfds", {**given, "split": first, "data_dir": os.path.abspath(prepared.data_dir)}, "")
+    about = prepared.features[image][KINDS[what]]
+    sides, classes = [int(side) for side in about.get("shape", {}).get("dimensions", ())], len(class_names(prepared, label)) if label else 0
+    if what == SOUND:
+        told = {"rate": int(about.get("sampleRate") or USUAL_RATE), "channels": sides[1] if len(sides) > 1 else 1}
+        features = features_of(
+            image, label, more={name: value for name, value in told.items() if (name, value) != ("channels", 1)}, what=SOUND
+        )
+        with readable():
+            heard = sounds_of_records(lists(features), rows)
+        source = ["source:", *block("tfds", given, features)]
+        summary = f"{rows:,} records of `{first}`{_counted(classes, {})}"
+        return spec_of_sounds(summary, [*heard.comments(), *remarks, *more], source, rows, heard, splits="", labelled=label is not None)
     own = any(described_as(prepared, key, "BBoxFeature") for key in prepared.features)
     boxes, doubts = boxed(lists, features_of(image, None), list(prepared.features), formats=["rel_yxyx"] if own else FORMATS)
-    counted = _counted(len(class_names(prepared, label)) if label is not None else 0, boxes)
-    sides = [int(side) for side in prepared.features[image]["image"].get("shape", {}).get("dimensions", ())]
     return spec_of(
-        f"{rows:,} records of `{first}`{counted}",
+        f"{rows:,} records of `{first}`{_counted(classes, boxes)}",
         [*remarks, *more, *doubts],
         ["source:", *block("tfds", given, _unusual(image, label, boxes))],
         rows,
@@ -153,25 +205,34 @@ def first_saved(folder: str, spec_folder: str) -> Written:
             return [column for column, about in saved.features.items() if about.get("_type") == kind]
 
         pictures = of_type("Image") or of_type(FILES) or [name for name in ("image",) if name in saved.features]
-        if not pictures:
-            raise CannotRun(f"{folder} has no column of images", f"its columns are {', '.join(saved.features)}")
-        image, remarks = image_among(pictures)
+        heard = [] if pictures else of_type("Audio")
+        if not (pictures or heard):
+            raise CannotRun(f"{folder} has no column of images or sounds", f"its columns are {', '.join(saved.features)}")
+        what = SOUND if heard else IMAGE
+        image, remarks = chosen_among(pictures or heard, what=what)
         label, more = _usual_label(of_type("ClassLabel") or [name for name in ("label",) if name in saved.features])
         first, second = _two_splits(saved.files)
         lists = partial(listed, "huggingface", {"path": os.path.abspath(folder), "split": first}, "")
         keys = [path for key, about in saved.features.items() for path in _fields(key, about) if key != image]
-        boxes, doubts = boxed(lists, features_of(image, None), keys)
-        rows = lists(features_of(image, label))
+        boxes, doubts = ({}, []) if heard else boxed(lists, features_of(image, None), keys)
+        rows = lists(features_of(image, label, what=what))
     count = rows.shards.total if rows.shards is not None else len(rows.keys)
-    sample = sample_of_records(rows, count)
     split = {"train": first, "validation": second} if second is not None else first
     given = {"path": beside(folder, spec_folder), **({"split": split} if split != "train" else {})}
+    summary = f"{count:,} records of `{first}`{_counted(len(rows.class_names), boxes)}"
+    splits = parts_of("huggingface", count) if second is None else ""
+    if heard:
+        of_sounds = sounds_of_records(rows, count)
+        features = features_of(image, label, "key", {"rate": of_sounds.rate}, SOUND)
+        comments, source = [*of_sounds.comments(), *remarks, *more], ["source:", *block("huggingface", given, features)]
+        return spec_of_sounds(summary, comments, source, count, of_sounds, splits=splits, labelled=label is not None)
+    sample = sample_of_records(rows, count)
     return spec_of(
-        f"{count:,} records of `{first}`{_counted(len(rows.class_names), boxes)}",
+        summary,
         [*about_sample(sample), *remarks, *more, *doubts],
         ["source:", *block("huggingface", given, _unusual(image, label, boxes))],
         count,
-        splits=parts_of("huggingface", count) if second is None else "",
+        splits=splits,
         sample=sample,
         output=_without(label, boxes),
     )
@@ -204,4 +265,4 @@ def _usual_label(labels: Iterable[str]) -> tuple[str | None, list[str]]:
 
 
 def _without(label: str | None, boxes: Mapping[str, Any]) -> str:
-    return output_of(boxes) or ("" if label is not None else "output: {x: image, y: null}  # there are no labels")
+    return output_of(boxes) or ("" if label is not None else WITHOUT_LABELS.format("image"))

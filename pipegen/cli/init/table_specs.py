@@ -13,10 +13,11 @@ from typing import Any
 
 from pipegen.cli.failures import CannotRun
 from pipegen.cli.init.folder_survey import readable, sample_of, some_folders, split_of
-from pipegen.cli.init.guessed_columns import LABELS, SPLITS, Column, columns_of, is_image_path, pixels_among, unused
+from pipegen.cli.init.guessed_columns import IMAGE, LABELS, SOUND, SPLITS, Column, columns_of, pixels_among, told_by, unused
 from pipegen.cli.init.guessed_items import Features, boxed, fields_of, keys_read, listed, points_among, with_classes
 from pipegen.cli.init.pairs import MASKS, Levels, masks_of, says
 from pipegen.cli.init.record_specs import database_tables
+from pipegen.cli.init.sound_specs import sample_of_sounds, spec_of_sounds
 from pipegen.cli.init.spec import Step, Written, beside, block, by_split, output_of, parts_of, pixels_of, spec_of
 from pipegen.errors import OpError
 from pipegen.frozen import dataclass
@@ -129,42 +130,45 @@ _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), ("excel", ExcelTable)),
 }
 """Tables other than text, by extension: the source, and their reader."""
-_DUE = "add a column of image paths (JPEG, PNG, TIFF, …), or two of numbers"
+_DUE = "add a column of paths of images (JPEG, PNG, TIFF, …) or sounds (WAV, FLAC, MP3, …), or two of numbers"
+_LACKS = "has no column of paths of images or sounds, and no two columns of numbers"
 _MOST_TABLES = 8
 _MOST_COLUMNS = 8  # maximal number of columns of files to search for masks
 
 
 def first_table(file: str, spec_folder: str) -> Written:
-    """Writes the spec of a table; raises `CannotRun` if it cannot be read, or has neither images nor numbers."""
-    op, table, separator, header, images = _look_at(file)
+    """Writes the spec of a table; raises `CannotRun` if it cannot be read, or has no images, sounds or numbers."""
+    op, table, separator, header, files = _look_at(file)
     arguments = {"path": beside(file, spec_folder), "separator": separator, "header": None if header else False}
     given = {name: value for name, value in arguments.items() if value is not None}
-    columns, pixels = (images, None) if images else pixels_among(table)
+    if files:
+        return _file_spec(table, files, op, given, spec_folder)
+    columns, pixels = pixels_among(table)
     if columns:
         return _image_spec(table, columns, op, given, spec_folder, pixels)
     return _series_spec(table, op, given) or _number_spec(table, op, given)
 
 
 def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> Written | None:
-    """Writes the spec of the only table in a folder that has labels and names existing images; `None` if there is none, or several."""
+    """Writes the spec of the only table in a folder that has labels and names existing files; `None` if there is none, or several."""
     found = []
     for name in names[:_MOST_TABLES]:
         file = os.path.join(folder, name)
         try:
-            _, table, _, _, images = _look_at(file)
+            _, table, _, _, files = _look_at(file)
         except CannotRun:
             continue
-        if images and os.path.isfile(_paths(table, images[0])[0]) and _label_column(table, images) is not None:
+        if files and os.path.isfile(_paths(table, files[0])[0]) and _label_column(table, files) is not None:
             found.append(file)
     return first_table(found[0], spec_folder) if len(found) == 1 else None
 
 
 def first_database(file: str, spec_folder: str) -> Written | None:
-    """Writes the spec of the first table of an SQLite file that names existing images; `None` if there is none."""
+    """Writes the spec of the first table of an SQLite file that names existing images or sounds; `None` if there is none."""
     for query, table in database_tables(file):
-        images = _image_columns(table, table.rows)
-        if images and os.path.isfile(_paths(table, images[0])[0]):
-            return _image_spec(table, images, "sql", {"url": f"sqlite:///{beside(file, spec_folder)}", "query": query}, spec_folder)
+        files = _file_columns(table, table.rows)
+        if files and os.path.isfile(_paths(table, files[0])[0]):
+            return _file_spec(table, files, "sql", {"url": f"sqlite:///{beside(file, spec_folder)}", "query": query}, spec_folder)
     return None
 
 
@@ -175,10 +179,41 @@ def _look_at(file: str) -> tuple[str, Table, str | None, bool, list[int]]:
         return op, *_look(file)
     with readable():
         table = kind(path=file).read(Path())
-        images = _image_columns(table, table.rows)
-    if not (images or pixels_among(table)[0]) and sum(column.numbers is not None for column in columns_of(table)) < 2:
-        raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
-    return op, table, None, True, images
+        files = _file_columns(table, table.rows)
+    if not (files or pixels_among(table)[0]) and sum(column.numbers is not None for column in columns_of(table)) < 2:
+        raise CannotRun(f"{file} {_LACKS}", _DUE)
+    return op, table, None, True, files
+
+
+def _stored_at(table: Table, op: str, spec_folder: str, column: int) -> dict[str, Any]:
+    """Arguments of a feature whose files a column names: relative to the table's folder or, for a database, to the spec's."""
+    root, own = _root(table, column), os.path.dirname(table.file)
+    if op == "sql" and root is None and not os.path.samefile(own, spec_folder):
+        root = own
+    called = table.names[column] if table.names is not None else column
+    return {"column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
+
+
+def _file_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str, Any], spec_folder: str) -> Written:
+    """Writes the spec of a table whose `columns` contain paths of images, or of sounds."""
+    if told_by(table.rows[0][columns[0]]) != SOUND:
+        return _image_spec(table, columns, op, arguments, spec_folder)
+    column, rows = columns[0], len(table.rows)
+    sample = sample_of_sounds([row[column] for row in table.rows], _paths(table, column))
+    features: Features = {"audio": {"kind": "audio", "rate": sample.rate, **_stored_at(table, op, spec_folder, column)}}
+    label = _label_column(table, columns)
+    if label is not None:
+        features["label"] = label.label(table.names[label.number] if table.names is not None else label.number)
+    left = unused(columns_of(table), {c for c in (column, label.number if label is not None else None) if c is not None})
+    return spec_of_sounds(
+        f"{rows:,} rows, each with a sound" + (f", in {label.values} classes" if label is not None else ""),
+        sample.comments(),
+        ["source:", *block(op, arguments, features, left)],
+        rows,
+        sample,
+        splits=parts_of(stratified=True) if label is not None else "",
+        labelled=label is not None,
+    )
 
 
 def _image_spec(
@@ -188,14 +223,10 @@ def _image_spec(
 
     If they have the `pixels` of an image, these are the arguments of its feature.
     """
-    rows, own, lists = len(table.rows), os.path.dirname(table.file), partial(listed, op, arguments, spec_folder)
+    rows, lists = len(table.rows), partial(listed, op, arguments, spec_folder)
 
     def feature(kind: str, column: int) -> dict[str, Any]:
-        root = _root(table, column)
-        if op == "sql" and root is None and not os.path.samefile(own, spec_folder):
-            root = own
-        called = table.names[column] if table.names is not None else column
-        return {"kind": kind, "column": called, **({"root": beside(root, spec_folder)} if root is not None else {})}
+        return {"kind": kind, **_stored_at(table, op, spec_folder, column)}
 
     mask = levels = sample = None
     if pixels is None:
@@ -244,9 +275,9 @@ def _items(lists: Callable[[Features], Listing], features: Features, table: Tabl
 
 
 def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
-    """Finds the first separator with which a column contains image paths, else several are numbers.
+    """Finds the first separator with which a column contains paths of images or sounds, else several are numbers.
 
-    Returns the table, the separator for the spec, whether there is a header, and the columns of images.
+    Returns the table, the separator for the spec, whether there is a header, and the columns of paths.
     """
     problem: OpError | None = None
     tables: dict[str | None, Table] = {}
@@ -256,9 +287,9 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
         except OpError as error:
             problem = problem or error
             continue
-        columns = _image_columns(table, table.rows[1:] or table.rows)  # the first row may be a header
+        columns = _file_columns(table, table.rows[1:] or table.rows)  # the first row may be a header
         if columns:
-            header = not is_image_path(table.rows[0][columns[0]].strip())
+            header = told_by(table.rows[0][columns[0]]) is None
             return read_table("", file, separator=separator, header=True) if header else table, separator, header, columns
         if table.width > 1 and table.num_rows > 1:
             tables[separator] = table
@@ -271,11 +302,13 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
         return *numbers, []
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, *problem.lines)
-    raise CannotRun(f"{file} has no column of image paths, and no two columns of numbers", _DUE)
+    raise CannotRun(f"{file} {_LACKS}", _DUE)
 
 
-def _image_columns(table: Table, rows: Sequence[tuple[str, ...]]) -> list[int]:
-    return [column for column in range(table.width) if rows and all(is_image_path(row[column].strip()) for row in rows)]
+def _file_columns(table: Table, rows: Sequence[tuple[str, ...]]) -> list[int]:
+    """Finds the columns of paths of images, else those of sounds."""
+    held = {column: {told_by(row[column]) for row in rows} for column in range(table.width) if rows}
+    return next((found for what in (IMAGE, SOUND) if (found := [column for column, own in held.items() if own == {what}])), [])
 
 
 def _with_mask(table: Table, columns: list[int]) -> tuple[int, int | None, Levels | None]:

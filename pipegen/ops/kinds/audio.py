@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pipegen.diagnostics.diagnostic import write
@@ -47,6 +48,16 @@ class SoundSamples(Samples):
         from pipegen.ops.lowering.sounds import pack_wav
 
         return pack_wav(value, sound_of(x).rate)
+
+    def pack_list(self, name: str, values: tf.Tensor, feature: Any) -> tf.Tensor:
+        from pipegen.ops.lowering.sounds import pack_list
+
+        return pack_list(name, values, feature.rate, feature.channels or 1)
+
+    def file_of_list(self, values: Sequence[Any], feature: Any) -> bytes:
+        from pipegen.ops.lowering.sounds import wav_of_list
+
+        return wav_of_list(values, feature.rate, feature.channels or 1)
 
     def assumed_length(self, x: FeatureType) -> int:
         return max(1, round(_SECONDS * sound_of(x).rate / (sound_of(x).hop or 1)))

@@ -132,6 +132,15 @@ class Samples(Values):
         bits."""
         raise NotImplementedError
 
+    def pack_list(self, name: str, values: tf.Tensor, feature: Any) -> tf.Tensor:
+        """Encodes samples that a record holds as a list of numbers, int64 or float32 `(n,)`, as a file of them, a string scalar, for a
+        kind that is stored in files. Fails, with the feature's name, for numbers that are none."""
+        raise NotImplementedError
+
+    def file_of_list(self, values: Sequence[Any], feature: Any) -> bytes:
+        """As `pack_list`, without TensorFlow; `ValueError` for numbers that are none."""
+        raise NotImplementedError
+
     def assumed_length(self, x: FeatureType) -> int:
         """Returns a usual length along time, for estimates of the cost where it is unknown."""
         return 1000

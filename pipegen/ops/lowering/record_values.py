@@ -203,13 +203,17 @@ def parse_example(
         held, keys[name] = types[name], feature.key or name
         keys[name] = keys[name].removesuffix("".join(f".{part}" for part in held.path))
         numbers = (feature.stored_shape, tf.as_dtype(held.dtype)) if held.numeric and not held.path else None
-        asked[keys[name]] = tf.io.FixedLenFeature(*(numbers or ((), tf.string)))
+        one = tf.io.FixedLenFeature(*(numbers or ((), tf.string)))
+        every = tf.io.FixedLenSequenceFeature((), tf.as_dtype(held.samples), allow_missing=True) if held.samples else None
+        asked[keys[name]] = every or one
     found = tf.io.parse_single_example(record, asked)
     values = {}
     for name, feature in features.items():
         value, held, kind = found[keys[name]], types[name], kind_of(feature)
         if held.path:
             value = from_member(name, feature, held, value, None, classes.get(name))
+        elif held.samples and kind.samples is not None:
+            value = kind.samples.pack_list(name, value, feature)
         elif kind.has(ExampleClass):
             value = class_index(name, value, classes[name])
         elif kind.has(Numbers):

@@ -10,7 +10,7 @@ import io
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from pipegen.lazy import np, tf
 from pipegen.mounts import Opened, mounted
 from pipegen.ops.lowering.decoding import Survey
 from pipegen.ops.lowering.formats import sure
-from pipegen.ops.lowering.graphs import chosen, either, target
+from pipegen.ops.lowering.graphs import asserted, chosen, either, target
 from pipegen.ops.lowering.library import UnreadableError, call_reader, call_reader_on_each, without_problem
 from pipegen.ops.lowering.resampling import MOST, resample
 from pipegen.ops.lowering.stored_readers import string_of
@@ -368,21 +368,55 @@ def encode_wav(samples: Any, rate: int) -> bytes:
 def pack_wav(samples: tf.Tensor, rate: int) -> tf.Tensor:
     """Encodes samples, float32 `(frames, channels)`, as a WAV in the graph, a string scalar: of int16 if that holds every sample, else of
     float32. `decode_sound` reads the same bits. Fails with more than 2 GiB of samples."""
-    size = tf.size(samples, tf.int64)
+    whole = tf.cast(tf.clip_by_value(samples * 2.0**15, -(2.0**15), 2.0**15 - 1), tf.int16)
+    again = tf.cast(whole, tf.float32) * 2.0**-15
+    exact = tf.reduce_all(tf.bitcast(again, tf.int32) == tf.bitcast(samples, tf.int32))
+    with sure((tf.size(samples, tf.int64) * 4 <= _LARGEST, _TOO_LONG), what="a sound"):
+        channels = samples.shape[1]
+        return tf.cond(exact, lambda: _packed(whole, rate, channels), lambda: _packed(samples, rate, channels))
+
+
+def _packed(stored: tf.Tensor, rate: int, channels: int) -> tf.Tensor:
+    """Encodes samples, int16 or float32, as a WAV of these, a string scalar."""
 
     def held(values: tf.Tensor) -> tf.Tensor:
         return string_of(tf.reshape(tf.bitcast(values, tf.uint8), [-1]))
 
-    def written(stored: tf.Tensor, form: tuple[int, int]) -> tf.Tensor:
-        head, length = wav(b"", rate, samples.shape[1], form), size * form[1]
-        sizes = [held(tf.cast(number, tf.uint32)) for number in (length + _START - 8, length)]
-        return tf.strings.join([head[:4], sizes[0], head[8 : _START - 4], sizes[1], held(stored)])
+    form = (_FLOAT, 4) if stored.dtype.is_floating else (_PCM, 2)
+    head, length = wav(b"", rate, channels, form), tf.size(stored, tf.int64) * form[1]
+    sizes = [held(tf.cast(number, tf.uint32)) for number in (length + _START - 8, length)]
+    return tf.strings.join([head[:4], sizes[0], head[8 : _START - 4], sizes[1], held(stored)])
 
-    whole = tf.cast(tf.clip_by_value(samples * 2.0**15, -(2.0**15), 2.0**15 - 1), tf.int16)
-    again = tf.cast(whole, tf.float32) * 2.0**-15
-    exact = tf.reduce_all(tf.bitcast(again, tf.int32) == tf.bitcast(samples, tf.int32))
-    with sure((size * 4 <= _LARGEST, _TOO_LONG), what="a sound"):
-        return tf.cond(exact, lambda: written(whole, (_PCM, 2)), lambda: written(samples, (_FLOAT, 4)))
+
+def pack_list(name: str, samples: tf.Tensor, rate: int, channels: int) -> tf.Tensor:
+    """Encodes samples one after another, int64 of 16 bits or float32 `(n,)`, with those of a frame side by side, as a WAV of the same
+    numbers, a string scalar. Fails like `wav_of_list`, with the name of the feature."""
+    count, integers = tf.size(samples), samples.dtype.is_integer
+    checks = [
+        (count > 0, _NONE),
+        (count % channels == 0, _UNEVEN.format(channels)),
+        (tf.size(samples, tf.int64) * 4 <= _LARGEST, _TOO_LONG),
+    ]
+    checks += [(tf.reduce_all((samples >= -(2**15)) & (samples < 2**15)), _WIDE)] if integers else []
+    for condition, message in checks:
+        samples = asserted(samples, condition, f"`{name}` {message}")
+    return _packed(tf.cast(samples, tf.int16) if integers else samples, rate, channels)
+
+
+def wav_of_list(samples: Sequence[Any], rate: int, channels: int) -> bytes:
+    """As `pack_list`, in NumPy; `ValueError` for no samples, for another number than whole frames have, or integers beyond 16 bits."""
+    values = np.asarray(samples)
+    whole = values.dtype.kind == "i"
+    wrong = _NONE if not len(values) else _UNEVEN.format(channels) if len(values) % channels else ""
+    wrong = wrong or (_WIDE if whole and (values.min() < -(2**15) or values.max() >= 2**15) else "")
+    if wrong:
+        raise ValueError(f"it {wrong}")
+    return wav(values.astype("<i2" if whole else "<f4").tobytes(), rate, channels, (_PCM, 2) if whole else (_FLOAT, 4))
+
+
+_NONE = "has no samples"
+_UNEVEN = "has a last frame without all of its {} channels"
+_WIDE = "has integers beyond the 16 bits of samples, -32768 to 32767"
 
 
 def describe(error: Exception) -> str:
@@ -404,9 +438,12 @@ class _Ranges:
         return self._file.pread(max(0, end - first), first)
 
 
-def stored_sound(path: str) -> tuple[int, int, int]:
-    """Reads the rate in Hz, the channels and the frames that a file tells of itself; raises like `piece`, and `OSError`."""
-    with Opened(path) as opened:
+def stored_sound(source: str | bytes) -> tuple[int, int, int]:
+    """Reads the rate in Hz, the channels and the frames that a file, at a path or as bytes, tells of itself; raises like `piece`, and
+    `OSError`."""
+    if isinstance(source, bytes):
+        return _stored_in(source, source)[1:]
+    with Opened(source) as opened:
         return _stored(opened)[1:]
 
 
@@ -422,10 +459,15 @@ def stored_frames(opened: Opened, rate: int, offset: float, duration: float | No
 def _stored(opened: Opened) -> tuple[str, int, int, int]:
     """Returns the format, and the rate, channels and frames that a file tells."""
     contents = _Ranges(opened)
+    return _stored_in(contents, contents if mounted(opened.name) else opened.name)
+
+
+def _stored_in(contents: Any, source: Any) -> tuple[str, int, int, int]:
+    """As `_stored`, of bytes or ranges of a file; `source` is these, or the path of the file."""
     name, header = _told(contents)
     if header is not None:
         return name, header.rate, header.channels, header.frames
-    with _by_soundfile(contents[:] if mounted(opened.name) else opened.name, name) as file:
+    with _by_soundfile(source if isinstance(source, str) else source[:], name) as file:
         return name, file.samplerate, file.channels, file.frames
 
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field, field_validator
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import OpError, PartError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
@@ -388,10 +389,24 @@ class Tfds(SplitSource, DescribedRecords):
             called = "a list" if "sequence" in about else str(about.get("pythonClassName", "something else")).rpartition(".")[2]
             message = f"{key!r} of {prepared.name!r} is {called}, but `{name}` needs the bytes of an image file"
             raise OpError("PG431", message, field=f"features.{name}")
+        if kind.samples is not None and "audio" in about:
+            _check_sound(f"{key!r} of {prepared.name!r}", name, feature, about["audio"])
         if kind.guides("boxes") and feature.format is None and described_as(prepared, key, "BBoxFeature"):
             return {"format": "rel_yxyx"}
         names = class_names(prepared, key) if kind.has(ExampleClass, ItemClass) and feature.classes is None else ()
         return feature.told_by(names) if names else {}
+
+
+def _check_sound(called: str, name: str, feature: RecordFeature, about: Mapping[str, Any]) -> None:
+    """Compares the rate and the channels of samples with those that the metadata tells; `PG431` if they differ."""
+    sides = about.get("shape", {}).get("dimensions", ())
+    told = {"rate": int(about.get("sampleRate") or 0), "channels": int(sides[1]) if len(sides) > 1 else 1}
+    given = {"rate": feature.rate, "channels": feature.channels or 1}
+    for argument, value in told.items():
+        if value and value != given[argument] and not about.get("lazyDecode"):
+            word = "samples a second" if argument == "rate" else "channels" if value > 1 else "channel"
+            help_ = write(f"{argument}: {value}", "arguments", "write {}" + ", and `resample` as a step" * (argument == "rate"))
+            raise OpError("PG431", f"{called} has {value} {word}", field=f"features.{name}.{argument}", help=help_)
 
 
 def _parts_of(listing: Listing, pieces: Sequence[Piece], prepared: Prepared) -> Listing:

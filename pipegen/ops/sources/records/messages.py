@@ -152,7 +152,9 @@ class MessageSource(RecordSource):
     def within(self, name: str, content: Buffer, types: Mapping[str, FieldType]) -> bytes:
         if self.content == "bytes":
             return bytes(content)
-        value = read_key(content, self.key_of(name))
+        value, samples = read_key(content, self.key_of(name)), self.features[name].own_kind.samples
+        if types[name].samples and samples is not None and value is not None and _DTYPES[value.held] == types[name].samples:
+            return samples.file_of_list(value.items, self.features[name])
         if value is None or len(value.items) != 1 or not isinstance(value.items[0], bytes):
             raise ValueError(f"it has no bytes under {self.key_of(name)!r}")
         return value.items[0]
@@ -206,6 +208,8 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
         raise OpError("PG431", message, field=feature.key_field(name), help=help_)
     else:
         items = len(value.items)
+        if feature.own_kind.has_files and feature.own_kind.samples is not None and value.held in ("int", "float"):
+            return FieldType(samples=_DTYPES[value.held])
         held = FieldType(_DTYPES[value.held], () if items == 1 else (items,), called="" if value.held else "nothing")
     check_field(name, feature, key, held, " of the first record")
     return held

@@ -31,6 +31,7 @@ class FieldType:
     head: bytes = b""  # bytes before the numbers of each value: the header of an `.npy` file
     path: tuple[str, ...] = ()  # path of the field in the JSON that the value holds, if it is one
     called: str = ""  # the storage in words, for messages; by default dtype and shape
+    samples: str = ""  # for byte strings: the dtype of the list of numbers that is read as a file of these, such as a WAV
 
     @property
     def encoded(self) -> bool:

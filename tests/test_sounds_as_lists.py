@@ -1,0 +1,128 @@
+"""Sounds that records hold as lists of samples, as TensorFlow Datasets writes them: they are what files of the same samples are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import record_files as files
+from tfds_files import prepare
+
+import pipegen
+from pipegen.errors import DataError
+from pipegen.ops.lowering.sounds import encode_wav, wav
+
+pytestmark = pytest.mark.tf
+
+RATE, COUNT = 8000, 12
+
+
+def samples(form: str, channels: int = 1) -> list[Any]:
+    """Of another length each."""
+    rng = np.random.default_rng(4)
+    sounds = [rng.integers(-(2**15), 2**15, (300 + 40 * i) * channels) for i in range(COUNT)]
+    return sounds if form == "int" else [(sound / 3e4).astype(np.float32) for sound in sounds]
+
+
+def as_file(sound: Any, channels: int) -> bytes:
+    """A WAV of 16 bits, or of floats."""
+    whole = sound.dtype.kind == "i"
+    return wav(sound.astype("<i2").tobytes(), RATE, channels, (1, 2)) if whole else encode_wav(sound.reshape(-1, channels), RATE)
+
+
+def written(op: str, path: Path, values: list[Any]) -> dict[str, Any]:
+    """Writes a record of each value; returns the arguments of the source."""
+    held = [{"audio": value if isinstance(value, bytes) else value.tolist(), "label": i % 2} for i, value in enumerate(values)]
+    path.mkdir(exist_ok=True)
+    if op == "tfds":
+        folder = prepare(path, {"train": [held[:5], held[5:]]}, name="speech")
+        about = json.loads((folder / "features.json").read_text())
+        told = {"shape": {"dimensions": ["-1"]}, "dtype": "int64", "sampleRate": str(RATE)}
+        about["featuresDict"]["features"]["audio"] = {
+            "pythonClassName": "tensorflow_datasets.core.features.audio_feature.Audio",
+            "audio": told,
+        }
+        about["featuresDict"]["features"]["label"]["classLabel"] = {"numClasses": "2"}
+        (folder / "features.json").write_text(json.dumps(about))
+        return {"name": "speech", "data_dir": str(path)}
+    (files.write_tfrecord if op == "tfrecord" else files.write_array_record)(path / f"a.{op}", held)
+    return {"path": str(path / f"a.{op}")}
+
+
+def spec_of(op: str, arguments: dict[str, Any], channels: int = 1, **own: Any) -> dict[str, Any]:
+    audio = {"kind": "audio", "rate": RATE, **({"channels": channels} if channels > 1 else {})}
+    features = {"audio": audio, "label": {"kind": "label", "classes": 2} if op != "tfds" else {"kind": "label"}}
+    spec = {"pipegen": 1, "source": {op: {**arguments, "features": features}}, "transforms": [], "shuffle": "none"}
+    return {**spec, "batch": {"size": 4, "pad": {"to": 800}}, "output": {"x": ["audio", "audio_length"], "y": "label"}, **own}
+
+
+def read(spec: dict[str, Any], **runtime: Any) -> list[Any]:
+    import tensorflow as tf
+
+    pipe = pipegen.build(spec, runtime={"jit": "never", **runtime})
+    return [np.asarray(part) for batch in pipe.dataset("train", epoch=0) for part in tf.nest.flatten(batch)]
+
+
+@pytest.mark.by_day(3)
+@pytest.mark.parametrize(("form", "channels"), [("int", 1), ("float", 2), ("int", 2)])
+@pytest.mark.parametrize("op", ["tfrecord", "array_record", "tfds"])
+def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, tmp_path: Path) -> None:
+    """To the bit, padded or cut; and from a cache."""
+    if op == "array_record":
+        pytest.importorskip("array_record")
+    if op == "tfds" and channels > 1:
+        return  # whose metadata tells of one channel
+    sounds = samples(form, channels)
+    specs = [
+        spec_of("tfrecord", written("tfrecord", tmp_path / "files", [as_file(sound, channels) for sound in sounds]), channels),
+        spec_of(op, written(op, tmp_path / "lists", sounds), channels),
+    ]
+    steps = [{"random_gain": {"db": 6}}, {"crop_or_pad": {"seconds": 0.05}}]
+    for changed in ({}, {"transforms": steps, "batch": {"size": 4}, "output": {"x": "audio", "y": "label"}}):
+        (due, got), (_, again) = ([read({**spec, **changed}, cache=cache) for spec in specs] for cache in ("none", "memory"))
+        assert len(due) == len(got) > 2
+        for one, other, third in zip(due, got, again, strict=True):
+            if changed:  # draws are those of each source's ids
+                assert one.shape == other.shape
+                np.testing.assert_array_equal(other, third)
+            else:
+                np.testing.assert_array_equal(one, other)
+                np.testing.assert_array_equal(other, third)
+
+
+@pytest.mark.parametrize(
+    ("values", "channels", "said"),
+    [
+        ([0, 40_000], 1, "has integers beyond the 16 bits of samples, -32768 to 32767"),
+        ([1, 2, 3], 2, "has a last frame without all of its 2 channels"),
+        ([], 1, "has no samples"),
+        ([0.5, 0.25], 1, "Data types don't match"),
+    ],
+)
+def test_what_is_no_sound_names_its_record(values: list[Any], channels: int, said: str, tmp_path: Path) -> None:
+    sounds = [*samples("int", channels)[:5], np.array(values, np.int64 if values != [0.5, 0.25] else np.float32)]
+    spec = spec_of("tfrecord", written("tfrecord", tmp_path, sounds), channels, batch={"size": 1, "pad": {"to": 800}})
+    with pytest.raises(DataError) as caught:
+        read(spec)
+    assert said in str(caught.value)
+    assert "a.tfrecord#5" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"sampleRate": "16000"}, "'audio' of 'speech' has 16000 samples a second"),
+        ({"shape": {"dimensions": ["-1", "2"]}}, "has 2 channels"),
+    ],
+)
+def test_metadata_that_tells_another_rate_or_channels_is_a_finding(told: dict[str, Any], said: str, tmp_path: Path) -> None:
+    spec = spec_of("tfds", written("tfds", tmp_path, samples("int")))
+    (named,) = tmp_path.rglob("features.json")
+    about = json.loads(named.read_text())
+    about["featuresDict"]["features"]["audio"]["audio"] |= told
+    named.write_text(json.dumps(about))
+    with pytest.raises(pipegen.SpecError, match=said):
+        pipegen.build(spec)
