@@ -126,3 +126,16 @@ def test_metadata_that_tells_another_rate_or_channels_is_a_finding(told: dict[st
     named.write_text(json.dumps(about))
     with pytest.raises(pipegen.SpecError, match=said):
         pipegen.build(spec)
+
+
+def test_a_list_in_a_table_is_no_path(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"audio": [0.5] * 9, "label": i % 2}) for i in range(4)))
+    audio = {"kind": "audio", "rate": RATE, "column": "audio"}
+    source = {"jsonl": {"path": str(tmp_path / "t.jsonl"), "features": {"audio": audio, "label": {"kind": "label"}}}}
+    spec = {"pipegen": 1, "source": source, "transforms": [{"crop_or_pad": {"seconds": 1}}], "batch": {"size": 2}}
+    with pytest.raises(pipegen.SpecError, match=r"t.jsonl:1 holds a list of 9 values, not the path of a sound file"):
+        pipegen.build(spec)
+    audio |= {"kind": "image"}
+    del audio["rate"]
+    with pytest.raises(pipegen.SpecError, match="pixels in a list need the `size` of the image"):
+        pipegen.build(spec | {"transforms": [{"resize": {"size": 8}}], "output": {"x": "audio", "y": "label"}})

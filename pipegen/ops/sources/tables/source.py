@@ -13,6 +13,7 @@ from pydantic import Field
 
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
+from pipegen.ops.fields.labels import LIST
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Ints, Strings, as_sizes
 from pipegen.ops.kinds.base import Levels
@@ -169,6 +170,13 @@ class TableSource(FeatureSource):
         root = None if feature.root is None else find_root(str(base), feature.root, field=f"{field}.root")
         about = feature.column_of(image), f"{field}.column"
         texts, column = table.whole.column(*about), table.at(*about)
+        of_list = next((at for at, row in enumerate(table.kept) if texts[row].startswith(LIST)), None)
+        if of_list is not None:
+            values, kind = texts[table.kept[of_list]].count(LIST), feature.own_kind
+            file = kind.values.file if kind.values is not None else "a file"
+            message = f"{column.place(of_list)} holds a list of {count(values, 'value')}, not the path of {file}"
+            help_ = "pixels in a list need the `size` of the image" if kind.pixels is not None else "write each to a file of its own"
+            raise OpError("PG421", message, field=about[1], help=help_)
         root = root or column.folder
         every = paths_of(texts, root, feature.ending)
         every_key, kept = row_keys(every), table.kept
