@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -648,6 +649,40 @@ def test_a_table_with_times_is_time_series(cli: Cli, tmp_path: Path) -> None:
     assert manifest.num_examples("train") == 2 * (96 - 14)
     (tmp_path / "twice.csv").write_text("\n".join(["time,load,heat", *(f"2024-01-{1 + i // 4:02},{i}.5,{i}.25" for i in range(40))]))
     assert "series" not in written(cli, "twice.csv")[0]
+
+
+def test_a_parquet_file_of_numbers_is_a_table_of_them(cli: Cli, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    hours = [datetime(2024, 1, 1) + timedelta(hours=hour) for hour in range(240)]
+    rows = [{"ds": hour, "load": i % 7 + 0.5, "heat": float(i % 5)} for i, hour in enumerate(hours)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "energy.parquet")
+    text, (spec, manifest) = written(cli, "energy.parquet")
+    assert "240 rows with times and 2 numbers" in text
+    assert (spec.model.source.order, spec.model.source.window.length) == ("ds", 24)
+    assert manifest.num_examples("train") == 192 - 29
+    pq.write_table(
+        pa.Table.from_pylist([{"size": i * 0.5, "age": i % 9, "kind": "ab"[i % 2]} for i in range(40)]), tmp_path / "sizes.parquet"
+    )
+    assert "40 rows of 2 numbers, in 2 classes" in written(cli, "sizes.parquet")[0]
+    assert cli("validate", "sizes.pipegen.yaml", "--data").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "last", "lengths", "said", "window"),
+    [
+        ("@classLabel true up down", ["up", "down"], [9], "20 series of 9 values", ""),
+        ("@targetLabel true", ["0.5", "1.5"], [9], "20 series of 9 values", ""),
+        ("@classLabel false", [], [12, 10], "20 series of 10 to 12 values", "window: {length: 2}"),
+    ],
+)
+def test_series_of_a_ts_file(header: str, last: list[str], lengths: list[int], said: str, window: str, cli: Cli, tmp_path: Path) -> None:
+    lines = [":".join([",".join(f"{i + k}.5" for k in range(lengths[i % len(lengths)])), *last[i % 2 : i % 2 + 1]]) for i in range(20)]
+    (tmp_path / "a.ts").write_text("\n".join(["@problemName a", "@timeStamps false", "@univariate true", header, "@data", *lines]))
+    text, (_, manifest) = written(cli, "a.ts")
+    assert said in text
+    assert window in text
+    assert manifest.num_examples("train") >= 16
+    assert cli("validate", "a.pipegen.yaml", "--data=all").exit_code == 0
 
 
 def test_numbers_that_float32_rounds_are_named_in_the_spec(cli: Cli, tmp_path: Path) -> None:

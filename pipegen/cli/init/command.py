@@ -22,9 +22,10 @@ from pipegen.terminal import aligned, note, progress, say
 
 _ARRAYS = (".npz", ".npy")
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".xlsx", ".xlsm", ".xls", ".ods")
+_SERIES = (".ts",)
 _PARQUET = (".parquet", ".pq")
 _BOXES = (".json", ".yaml", ".yml")  # files that may describe boxes on images
-_FILES = (*_ARRAYS, *_TABLES, *ENDINGS, ".gz", *_PARQUET, *_BOXES)
+_FILES = (*_ARRAYS, *_TABLES, *_SERIES, *ENDINGS, ".gz", *_PARQUET, *_BOXES)
 _DEPTH = 4  # maximal depth to enter folders that contain a single folder
 
 
@@ -35,9 +36,9 @@ def init(
             metavar="FOLDER",
             help="A folder of images or of sounds: a sub-folder for each class, images and masks, train and validation, or flat; "
             "images with boxes of COCO, Pascal VOC, YOLO or LabelMe, or their `.json` or `data.yaml`; "
-            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet`, `.npz` or `.npy` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, `.array_record`, "
-            "`.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a dataset of TensorFlow Datasets, or "
-            "one of Hugging Face, saved by its library or from the Hub.",
+            "or a `.csv`, `.jsonl`, `.xlsx`, `.parquet`, `.ts`, `.npz` or `.npy` file; or `.tfrecord`, `.tar`, `.zip`, `.mds`, "
+            "`.array_record`, `.arrow`, `.h5`, `.lmdb` or `.sqlite` files, or a folder of these; a Zarr group, a dataset of TensorFlow "
+            "Datasets, or one of Hugging Face, saved by its library or from the Hub.",
             show_default=False,
         ),
     ] = None,
@@ -119,6 +120,7 @@ def _stored(path: str, spec_folder: str) -> Written | None:
     kinds: tuple[tuple[bool, Callable[[str, str], Written]], ...] = (
         (whole.endswith(_ARRAYS) or _all_end(path, _ARRAYS[1:]), table_specs.first_arrays),
         (whole.endswith(_TABLES), table_specs.first_table),
+        (whole.endswith(_SERIES), table_specs.first_ts),
         (has >= {INFO, FEATURES}, stored_specs.first_prepared),
         (is_folder and is_saved(path), stored_specs.first_saved),
         (is_folder and any(map(_is_group, (path, *inside))), stored_specs.first_zarr),

@@ -17,6 +17,7 @@ from pipegen.cli.init.guessed_columns import (
     USUAL_RATE,
     Values,
     chosen_among,
+    columns_of,
     held_in,
     label_among,
     last_of,
@@ -25,6 +26,7 @@ from pipegen.cli.init.guessed_columns import (
 from pipegen.cli.init.guessed_items import FORMATS, boxed, features_of, fields_of, listed, with_classes
 from pipegen.cli.init.sound_specs import sample_of_sounds, sounds_of_records, spec_of_sounds
 from pipegen.cli.init.spec import WITHOUT_LABELS, Sample, Written, about_sample, beside, block, output_of, parts_of, pixels_of, spec_of
+from pipegen.cli.init.table_specs import DUE, of_numbers
 from pipegen.data.rounding import spread
 from pipegen.lazy import np
 from pipegen.ops.fields.labels import text_of
@@ -52,8 +54,10 @@ def first_parquet(file: str, spec_folder: str) -> Written:
 
     held = {i: kinds.pop() for i, own in texts.items() if len(kinds := {*map(told_by, own)}) == 1}
     held |= {i: held_in(next(iter(taken(names[i], range(min(1, table.num_rows)))), None)) or IMAGE for i in pictures}
+    if table.num_rows and not {*held.values()} & {*KINDS} and sum(column.numbers is not None for column in columns_of(table)) > 1:
+        return of_numbers(table, "parquet", {"path": beside(file, spec_folder)})
     if not table.num_rows or not {*held.values()} & {*KINDS}:
-        raise CannotRun(f"no column of {file} contains images or sounds", "add a column of encoded images or sounds, or of their paths")
+        raise CannotRun(f"no column of {file} contains images or sounds, and no two contain numbers", DUE)
     what = IMAGE if IMAGE in held.values() else SOUND
     found_in = [i for i in pictures if held[i] == what] or [i for i in texts if held.get(i) == what]
     whole = [names[i] for i in found_in]

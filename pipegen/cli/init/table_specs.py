@@ -31,6 +31,7 @@ from pipegen.ops.sources.tables.files import read_table
 from pipegen.ops.sources.tables.readings import ExcelTable, JsonLinesTable
 from pipegen.ops.sources.tables.table import Table
 from pipegen.ops.sources.timelines.columns import as_moments
+from pipegen.ops.sources.timelines.ts_files import read_ts
 from pipegen.types import FeatureType
 
 _NAMED = 40
@@ -56,7 +57,7 @@ def _number_spec(table: Table, op: str, arguments: Mapping[str, Any]) -> Written
     chosen = label or next(c for c in reversed(columns) if c.numbers is not None)
     inputs = [c for c in columns if c.numbers is not None and c is not chosen and c.name.lower() not in ("id", "index")]
     if not inputs:
-        raise CannotRun(f"{table.called} has no numbers but ids and `{chosen.called}`, which would be predicted", _DUE)
+        raise CannotRun(f"{table.called} has no numbers but ids and `{chosen.called}`, which would be predicted", DUE)
     shown = inputs[:_NAMED]
     name = "label" if label is not None else "target"
     target = label.label(label.called) if label is not None else {"kind": "tensor", "column": chosen.called, **_dtype(chosen)}
@@ -130,7 +131,7 @@ _OTHERS: dict[str, tuple[str, type[JsonLinesTable | ExcelTable]]] = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), ("excel", ExcelTable)),
 }
 """Tables other than text, by extension: the source, and their reader."""
-_DUE = "add a column of paths of images (JPEG, PNG, TIFF, …) or sounds (WAV, FLAC, MP3, …), or two of numbers"
+DUE = "add a column of paths of images (JPEG, PNG, TIFF, …) or sounds (WAV, FLAC, MP3, …), or two of numbers"
 _LACKS = "has no column of paths of images or sounds, and no two columns of numbers"
 _MOST_TABLES = 8
 _MOST_COLUMNS = 8  # maximal number of columns of files to search for masks
@@ -146,7 +147,35 @@ def first_table(file: str, spec_folder: str) -> Written:
     columns, pixels = pixels_among(table)
     if columns:
         return _image_spec(table, columns, op, given, spec_folder, pixels)
-    return _series_spec(table, op, given) or _number_spec(table, op, given)
+    return of_numbers(table, op, given)
+
+
+def of_numbers(table: Table, op: str, arguments: Mapping[str, Any]) -> Written:
+    """Writes the spec of a table with two columns of numbers or more: of windows, if its rows have times, else of rows."""
+    return _series_spec(table, op, arguments) or _number_spec(table, op, arguments)
+
+
+def first_ts(file: str, spec_folder: str) -> Written:
+    """Writes the spec of the series of a `.ts` file: whole or, if they differ in length, in windows that fit into each part. Raises
+    `CannotRun` if it cannot be read."""
+    with readable():
+        held = read_ts(os.path.abspath(file))
+    lengths: list[int] = [] if held.series is None else held.series.tolist()
+    last = next((name for name in ("label", "target") if name in (held.names or ())), None)
+    arguments: dict[str, Any] = {"ts": {"path": beside(file, spec_folder)}}
+    arguments |= {"window": {"length": max(1, min(lengths) // 5)}} if len({*lengths}) > 1 else {}
+    features: Features = {"x": {"kind": "series", "column": "values"}}
+    features |= {last: {"kind": "label" if last == "label" else "tensor", "at": "series"}} if last is not None else {}
+    long = f"{min(lengths)}" if len({*lengths}) == 1 else f"{min(lengths)} to {max(lengths)}"
+    return spec_of(
+        f"{len(lengths):,} series of {long} values",
+        [],
+        ["source:", *block("series", arguments, features)],
+        len(lengths),
+        splits=parts_of(stratified=last == "label"),
+        steps=[],
+        output=f"output: {{x: x, y: {last or 'null'}}}",
+    )
 
 
 def first_table_of(folder: str, names: Sequence[str], spec_folder: str) -> Written | None:
@@ -181,7 +210,7 @@ def _look_at(file: str) -> tuple[str, Table, str | None, bool, list[int]]:
         table = kind(path=file).read(Path())
         files = _file_columns(table, table.rows)
     if not (files or pixels_among(table)[0]) and sum(column.numbers is not None for column in columns_of(table)) < 2:
-        raise CannotRun(f"{file} {_LACKS}", _DUE)
+        raise CannotRun(f"{file} {_LACKS}", DUE)
     return op, table, None, True, files
 
 
@@ -302,7 +331,7 @@ def _look(file: str) -> tuple[Table, str | None, bool, list[int]]:
         return *numbers, []
     if problem is not None and problem.code != "PG421":
         raise CannotRun(problem.message, *problem.lines)
-    raise CannotRun(f"{file} {_LACKS}", _DUE)
+    raise CannotRun(f"{file} {_LACKS}", DUE)
 
 
 def _file_columns(table: Table, rows: Sequence[tuple[str, ...]]) -> list[int]:
