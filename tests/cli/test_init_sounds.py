@@ -162,3 +162,17 @@ def test_sounds_without_labels(cli: Cli, tmp_path: Path) -> None:
     assert "content: bytes" in text
     assert "output: {x: audio, y: null}  # there are no labels" in text
     assert cli("validate", "a.pipegen.yaml", "--data=all").exit_code == 0
+
+
+def test_sounds_beside_images_are_named(cli: Cli, tmp_path: Path) -> None:
+    """An image comes first; what else a record has is in a comment."""
+    files.write_tfrecord(tmp_path / "a.tfrecord", [{"jpg": files.jpeg("20x16"), "wav": sound, "cry": sound} for sound, _ in sounds()])
+    assert cli("init", "a.tfrecord").exit_code == 0
+    text = Path("a.pipegen.yaml").read_text()
+    assert "image: {kind: image, key: jpg}" in text
+    assert '# The records also have "cry" (sound), "wav" (sound)' in text
+    files.write_tfrecord(tmp_path / "b.tfrecord", [{"wav": sound, "cry": sound} for sound, _ in sounds()])
+    assert cli("init", "b.tfrecord").exit_code == 0
+    text = Path("b.pipegen.yaml").read_text()
+    assert "# `audio` reads `wav`; `cry` is a sound, too: `cry: {kind: audio, key: cry}` adds one" in text
+    assert "also have" not in text

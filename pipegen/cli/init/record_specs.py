@@ -205,10 +205,8 @@ def first_records(asked: Shards, spec_folder: str) -> Written:
         shard = next((shard for shard in shards if shard.size), shards[0])
         held, whole, own = _look(op, shard, asked.options)
         features, remarks = _chosen(partial(listed, op, {"path": shard.path, **own}, ""), held, whole)
-        read = keys_read(features)
-        others = [
-            f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and (what not in KINDS or not features)
-        ]
+        read, named = keys_read(features), {what for what, kind in KINDS.items() if kind in features}  # others of these are in the remarks
+        others = [f"{json.dumps(key)} ({what})" for key, what in sorted(held.items()) if key not in read and what not in named]
         if not features:
             raise CannotRun(f"{path}: the first record has no image and no sound; it has {', '.join(others) or 'no features'}")
         features, listing = with_classes(partial(listed, op, {"path": os.path.abspath(path), **own}, ""), features, list(held))
