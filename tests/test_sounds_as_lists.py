@@ -48,6 +48,19 @@ def written(op: str, path: Path, values: list[Any]) -> dict[str, Any]:
         about["featuresDict"]["features"]["label"]["classLabel"] = {"numClasses": "2"}
         (folder / "features.json").write_text(json.dumps(about))
         return {"name": "speech", "data_dir": str(path)}
+    if op in ("arrow", "huggingface"):
+        pa = pytest.importorskip("pyarrow")
+        table = pa.Table.from_pylist(held)
+        with pa.OSFile(str(path / "a.arrow"), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table, max_chunksize=5)
+        (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}], "_split": "train"}))
+        features = {
+            "audio": {"feature": {"dtype": "float32", "_type": "Value"}, "_type": "List"},
+            "label": {"dtype": "int64", "_type": "Value"},
+        }
+        splits = {"train": {"name": "train", "num_examples": len(held)}}
+        (path / "dataset_info.json").write_text(json.dumps({"features": features, "splits": splits}))
+        return {"path": str(path / "a.arrow") if op == "arrow" else str(path)}
     (files.write_tfrecord if op == "tfrecord" else files.write_array_record)(path / f"a.{op}", held)
     return {"path": str(path / f"a.{op}")}
 
@@ -68,7 +81,7 @@ def read(spec: dict[str, Any], **runtime: Any) -> list[Any]:
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize(("form", "channels"), [("int", 1), ("float", 2), ("int", 2)])
-@pytest.mark.parametrize("op", ["tfrecord", "array_record", "tfds"])
+@pytest.mark.parametrize("op", ["tfrecord", "array_record", "tfds", "arrow", "huggingface"])
 def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, tmp_path: Path) -> None:
     """To the bit, padded or cut; and from a cache."""
     if op == "array_record":
@@ -102,13 +115,16 @@ def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, 
         ([0.5, 0.25], 1, "Data types don't match"),
     ],
 )
-def test_what_is_no_sound_names_its_record(values: list[Any], channels: int, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("op", ["tfrecord", "arrow"])
+def test_what_is_no_sound_names_its_record(op: str, values: list[Any], channels: int, said: str, tmp_path: Path) -> None:
+    if op == "arrow" and values in ([], [0.5, 0.25]):
+        return  # of a column of floats, and an empty list is none of numbers
     sounds = [*samples("int", channels)[:5], np.array(values, np.int64 if values != [0.5, 0.25] else np.float32)]
-    spec = spec_of("tfrecord", written("tfrecord", tmp_path, sounds), channels, batch={"size": 1, "pad": {"to": 800}})
+    spec = spec_of(op, written(op, tmp_path, sounds), channels, batch={"size": 1, "pad": {"to": 800}})
     with pytest.raises(DataError) as caught:
         read(spec)
     assert said in str(caught.value)
-    assert "a.tfrecord#5" in str(caught.value)
+    assert f"a.{op}#5" in str(caught.value)
 
 
 @pytest.mark.parametrize(

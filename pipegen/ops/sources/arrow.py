@@ -81,6 +81,12 @@ class ArrowTables(Store):
             found.append(byte_strings(values) if columns[key].encoded else _stacked(values, columns[key]))
         return found
 
+    def number_lists(self, key: str, rows: Array) -> list[Any]:
+        batches = np.searchsorted(self._starts, rows, side="right") - 1
+        return [
+            self._leaf(key, batch).value(row) for batch, row in zip(batches.tolist(), (rows - self._starts[batches]).tolist(), strict=True)
+        ]
+
     def whole(self, key: str) -> Iterator[Array]:
         for batch in range(len(self._batches)):
             leaf = self._leaf(key, batch)
@@ -278,3 +284,4 @@ class Arrow(StoreSource):
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather")
     called: ClassVar[str] = "Arrow"
     store: ClassVar[type[Store]] = ArrowTables
+    has_lists: ClassVar[bool] = True

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pipegen.errors import OpError
 from pipegen.lazy import np
@@ -21,7 +21,7 @@ from pipegen.ops.sources.records.index import Indexed, InShard, ShardRecords, co
 from pipegen.ops.sources.records.reader import RecordReader
 from pipegen.ops.sources.records.source import RecordSource, check_field, check_pickled, missing_key
 from pipegen.ops.sources.shards.paths import Found
-from pipegen.ops.sources.stores.base import Store, opened, translated
+from pipegen.ops.sources.stores.base import Store, byte_strings, opened, translated
 from pipegen.ops.sources.stores.field_types import (
     FieldType,
     Form,
@@ -33,6 +33,9 @@ from pipegen.ops.sources.stores.field_types import (
     optional_at,
 )
 from pipegen.types import PIXEL_RANGES, ElementType
+
+if TYPE_CHECKING:
+    from pipegen.ops.kinds.base import Samples
 
 
 class StoreReader(TakingReader, RecordReader):
@@ -55,20 +58,39 @@ class StoreReader(TakingReader, RecordReader):
     def take_each(self, features: Sequence[str], *place: Any) -> list[Any]:
         """Reads features of records, by numbers of files and rows in them, int64 `(n,)`: an array `(n, ...)` for each, of its dtype; byte
         strings as objects. `StoreError` if a record cannot be read."""
-        found = self.values(tuple(self.source.key_of(name) for name in features), *place)
-        return [self._finished(name, values) for name, values in zip(features, found, strict=True)]
+        whole = [name for name in features if not self.types[name].samples]
+        found = dict(zip(whole, self.values(tuple(self.source.key_of(name) for name in whole), *place), strict=True)) if whole else {}
+        return [self._finished(name, found[name]) if name in found else self._files_of(name, *place) for name in features]
+
+    def _files_of(self, name: str, shards: Any, rows: Any) -> Any:
+        """Reads lists of samples of records as the bytes of files of them."""
+        feature = self.source.features[name]
+        samples, key = cast("Samples", feature.own_kind.samples), self.source.key_of(name)
+
+        def files(store: Store, rows: Any) -> list[Any]:
+            try:
+                return [byte_strings([samples.file_of_list(one, feature) for one in store.number_lists(key, rows)])]
+            except StoreError:
+                raise
+            except ValueError as error:
+                raise StoreError(f"`{name}` is no sound: {error}") from None
+
+        return by_block(shards, lambda shard, here: self._read(shard, (key,), rows[here], files))[0]
 
     def values(self, keys: Sequence[str], shards: Any, rows: Any) -> list[Any]:
         """Reads stored values of records by key; see `take_each`."""
         return by_block(shards, lambda shard, here: self._read(shard, keys, rows[here]))
 
-    def _read(self, shard: int, keys: Sequence[str], rows: Any) -> list[Any]:
+    def _read(self, shard: int, keys: Sequence[str], rows: Any, read: Callable[[Store, Any], list[Any]] | None = None) -> list[Any]:
+        """Reads stored values of records of a file by keys, or as `read` does."""
         store = self.source.opened(self.shards[shard])
         columns = store.columns()
         missing = next((key for key in keys if key not in columns), None)
         if missing is not None:
             raise StoreError(f"the file lacks the key {missing!r} of the first one")
         try:
+            if read is not None:
+                return read(store, rows)
             if self.at_once > 1:
                 return [self._unpacked(shard, store, key, rows) for key in keys]
             return store.read(keys, rows)
@@ -149,6 +171,8 @@ class StoreSource(RecordSource):
     reads: ClassVar[type[StoreReader]] = StoreReader
     arrays: ClassVar[bool] = False
     """Whether images may be arrays."""
+    has_lists: ClassVar[bool] = False
+    """Whether records may have lists of numbers of any length, see `Store.number_lists`."""
 
     def read_by_python(self) -> str:
         return f"records of {self.called} files"
@@ -192,15 +216,19 @@ class StoreSource(RecordSource):
 
     def types(self, found: Indexed) -> dict[str, FieldType]:
         store = self.first(found)
-        columns = store.columns()
+        columns = dict(store.columns())
         for name, feature in self.read_features.items():
             key = self.key_of(name)
             if key not in columns:
                 raise missing_key("the first file", feature, name, key, list(columns), none="nothing in it can be read")
+            if self.has_lists and feature.own_kind.has_files and feature.own_kind.samples is not None and columns[key].numeric:
+                columns[key] = FieldType(samples=columns[key].dtype)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:
                 check_channels(name, (found.total, *shape), "store `np.moveaxis(x, 1, -1)`", f"features.{name}")
-            for value in _first_value(store, key) if feature.own_kind.has_files and columns[key].encoded else ():
+            for value in (
+                _first_value(store, key) if feature.own_kind.has_files and columns[key].is_content and not columns[key].samples else ()
+            ):
                 check_pickled(name, value)
         return {name: columns[self.key_of(name)] for name in self.read_features}
 

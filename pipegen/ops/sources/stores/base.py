@@ -64,6 +64,10 @@ class Store:
         """
         raise NotImplementedError
 
+    def number_lists(self, key: str, rows: Array) -> list[Any]:
+        """Reads lists of numbers of any length: an array for each of the rows, by number. `StoreError` for a record without one."""
+        raise NotImplementedError
+
     def whole(self, key: str) -> Iterator[Array]:
         """Yields a whole column, some thousand rows at a time."""
         for start in range(0, self.rows, AT_ONCE):
