@@ -36,7 +36,10 @@ PARTS = {
     "steps": Part(
         "each step by itself",
         12,
-        (*_folders("ops/transforms"), *_files("contract soundness schedules drawn traced_once sound_decoding resampling", "ops/")),
+        (
+            *_folders("ops/transforms"),
+            *_files("contract soundness schedules drawn traced_once sound_decoding resampling images_of_several_sizes", "ops/"),
+        ),
     ),
     "arguments": Part("every wrong argument is judged", 15, _files("wrong_arguments", "ops/")),
     "kinds": Part("boxes, masks, keypoints, events, and the sources by themselves", 7, _folders("ops/kinds ops/sources")),

@@ -123,7 +123,7 @@ def _displaced(field: tf.Tensor, points: tf.Tensor, rounds: int = _ROUNDS) -> tf
         return above * (1.0 - part[..., 1:]) + under * part[..., 1:]
 
     def closer(at: tf.Tensor) -> tuple[tf.Tensor]:
-        return (at + 0.5 * (points - at - distance(at)),)
+        return (tf.ensure_shape(at + 0.5 * (points - at - distance(at)), points.shape),)
 
     (found,) = tf.while_loop(lambda _: True, closer, (points,), maximum_iterations=rounds)
     return found
