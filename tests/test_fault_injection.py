@@ -391,6 +391,7 @@ def test_what_may_be_lost_is_what_the_page_says() -> None:
         assert own == [[begin] for begin in NOT_TOLD[row]], f"the clauses of {row}: {clauses}"
 
 
+@pytest.mark.nightly
 def test_a_few_faults_of_each_container_are_found_or_do_no_harm(tmp_path: Path) -> None:
     cases, ended = cases_of("t.sample(*t.sys.argv[1:])", str(tmp_path), kept=tmp_path / "kept")
     # What only a checksum or a decoder finds is looked for by night.

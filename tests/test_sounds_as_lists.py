@@ -79,7 +79,7 @@ def read(spec: dict[str, Any], **runtime: Any) -> list[Any]:
     return [np.asarray(part) for batch in pipe.dataset("train", epoch=0) for part in tf.nest.flatten(batch)]
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("form", "channels"), [("int", 1), ("float", 2), ("int", 2)])
 @pytest.mark.parametrize("op", ["tfrecord", "array_record", "tfds", "arrow", "huggingface"])
 def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_records_without_a_label_are_predict(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.tf
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("op", ["tfrecord", "csv", "arrays"])
 def test_they_are_kept_shared_and_resumed_like_others(tmp_path: Path, op: str) -> None:
     spec, data = unknown(op, tmp_path / "data")

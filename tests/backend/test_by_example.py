@@ -90,7 +90,7 @@ def test_what_changes_no_example_of_a_batch_is_copied(photo_folder: Path) -> Non
     compare(photo_folder, steps, output={"dtype": "uint8"})
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("steps", [CHAIN, [RESIZE, {"rescale": {"to": [0, 1]}}, *CHAIN[2:]]], ids=["bytes", "floats"])
 def test_a_device_computes_the_same_in_whole_batches(photo_folder: Path, steps: list[Any]) -> None:
     import tensorflow as tf

@@ -154,6 +154,7 @@ def test_a_step_that_changes_lengths_by_its_content_needs_a_number(folder: Path)
     assert epoch(build(folder, {"pad": {"to": 1600}}, trim))[0][0].shape == (1600, 1)
 
 
+@pytest.mark.nightly
 def test_it_is_served_and_written_out(folder: Path, tmp_path: Path) -> None:
     import keras
     import tensorflow as tf

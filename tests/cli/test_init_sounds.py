@@ -128,7 +128,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path, Sounds], str]]] = {
 LIBRARIES = {"hdf5": "h5py", "lmdb": "lmdb", "array_record": "array_record"}
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("form", WRITERS)
 def test_a_form_of_sounds_gives_batches(form: str, cli: Cli, tmp_path: Path) -> None:
     if form in LIBRARIES:

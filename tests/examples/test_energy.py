@@ -11,6 +11,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "energy"
 
 
+@pytest.mark.nightly
 @pytest.mark.tf
 @pytest.mark.timeout(300)
 def test_the_next_day_is_predicted_better_than_by_the_day_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:

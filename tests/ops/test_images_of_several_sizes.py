@@ -48,7 +48,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_before_the_resize_gives_what_it_gives_in_any_batch(name: str, photos: Path) -> None:
     """With every kind that `validate` lets pass beside it, one after the other, and with all of these at once."""

@@ -46,7 +46,7 @@ def test_it_is_polyphase_filtering_by_the_filter_that_is_named(before: int, afte
     np.testing.assert_allclose(got, due, atol=2e-6)
 
 
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(("before", "after"), [*PAIRS, (16000, 16000), (11024, 16000), (44101, 8000), (15999, 16000), (1000, 16)])
 def test_the_rate_of_a_file_is_known_when_it_is_read(before: int, after: int) -> None:
     x = noise(1, 3000, 2)

@@ -185,7 +185,7 @@ RECIPE = [
 ]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("steps", [RECIPE, RECIPE[:3:2]], ids=["always", "sometimes"])
 def test_a_pipeline_gives_the_same_numbers_anywhere(steps: list[Any]) -> None:
     ways: list[dict[str, Any]] = [{"runtime": {"jit": "never"}}, {"batch": {"size": 4}}, {"runtime": {"cache": "none", "jit": "always"}}]

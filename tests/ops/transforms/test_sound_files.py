@@ -52,7 +52,7 @@ def stored(path: Path) -> Array:
     return values.astype(np.float64) / 32768
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("channels", [1, 2])
 def test_noise_of_files_is_a_part_of_one(noises: Path, channels: int) -> None:
     step, sounds = made("random_noise", snr_db=[3, 12], files=str(noises)), chatter(40, 2000, channels)
@@ -190,6 +190,7 @@ def test_what_is_wrong_with_files_is_said(tmp_path: Path, noises: Path) -> None:
     assert made("random_noise", snr_db=[0, 10], files="noises/").infer(SECOND).interval is None
 
 
+@pytest.mark.nightly
 def test_files_of_another_rate_in_a_compiled_kernel(noises: Path) -> None:
     """Filters are made once in a process while files are read once: one inside the other. A pipeline once waited for ever here."""
     step = {"random_noise": {"snr_db": [3, 12], "files": str(noises)}}
