@@ -171,7 +171,8 @@ def compared(form: str, sections: dict[str, Any], plain: Pipeline, pipe: Pipelin
             found, wanted = ([row[: len(row) - 2] for row in some] for some in (found, wanted))
         if order == usual:
             alike(found, wanted)
-        elif not combines(sections) and len(set(order)) == len(order):
+        elif not combines(sections) and len(set(order)) == len(order) and "whiten" not in names_of(sections):
+            # Few examples leave most directions to `epsilon`, as `whiten` warns, and so to the order of the sums.
             by_number = dict(zip(usual, wanted, strict=False))
             both = [(row, by_number[number]) for number, row in zip(order, found, strict=False) if number in by_number]
             alike([row for row, _ in both], [row for _, row in both])
