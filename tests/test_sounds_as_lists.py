@@ -112,6 +112,7 @@ def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, 
         ([0, 40_000], 1, "has integers beyond the 16 bits of samples, -32768 to 32767"),
         ([1, 2, 3], 2, "has a last frame without all of its 2 channels"),
         ([], 1, "has no samples"),
+        ([0.5, float("nan")], 1, "has samples that are not finite numbers"),
         ([0.5, 0.25], 1, "Data types don't match"),
     ],
 )
@@ -119,7 +120,11 @@ def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, 
 def test_what_is_no_sound_names_its_record(op: str, values: list[Any], channels: int, said: str, tmp_path: Path) -> None:
     if op == "arrow" and values in ([], [0.5, 0.25]):
         return  # of a column of floats, and an empty list is none of numbers
-    sounds = [*samples("int", channels)[:5], np.array(values, np.int64 if values != [0.5, 0.25] else np.float32)]
+    floats = values[1:] not in ([], [0.25]) and isinstance(values[1], float)  # in all records
+    sounds = [
+        *samples("float" if floats else "int", channels)[:5],
+        np.array(values, np.float32 if floats or values == [0.5, 0.25] else np.int64),
+    ]
     spec = spec_of(op, written(op, tmp_path, sounds), channels, batch={"size": 1, "pad": {"to": 800}})
     with pytest.raises(DataError) as caught:
         read(spec)
@@ -158,3 +163,30 @@ def test_a_list_in_a_table_is_no_path(tmp_path: Path) -> None:
     del audio["rate"]
     with pytest.raises(pipegen.SpecError, match="pixels in a list need the `size` of the image"):
         pipegen.build(spec | {"transforms": [{"resize": {"size": 8}}], "output": {"x": "audio", "y": "label"}})
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "uint8", "float32", "float64"])
+def test_a_list_of_a_dtype_is_an_array_of_it(dtype: str, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(6)
+    held = (rng.normal(size=(4, 200)) * 0.3).astype(dtype) if dtype[0] == "f" else rng.integers(0, np.iinfo(dtype).max, (4, 200), dtype)
+    table = pa.table({"audio": pa.array(list(held), pa.list_(pa.from_numpy_dtype(np.dtype(dtype)))), "label": [0, 1, 0, 1]})
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    steps = {"transforms": [{"crop_or_pad": {"seconds": 200 / RATE}}], "batch": {"size": 4}, "output": {"x": "audio", "y": "label"}}
+    found = read(spec_of("arrow", {"path": str(tmp_path / "a.arrow")}, **steps))
+    pipe = pipegen.build(spec_of("arrays", {}, **steps), data={"audio": held, "label": np.arange(4) % 2}, runtime={"jit": "never"})
+    np.testing.assert_array_equal(found[0], next(iter(pipe.dataset("train", epoch=0)))[0])
+
+
+@pytest.mark.parametrize(("op", "value"), [("tfrecord", [7]), ("arrow", [7])])
+def test_one_number_is_no_list_of_samples(op: str, value: list[int], tmp_path: Path) -> None:
+    source = written(op, tmp_path, [np.array(value)] * 4)
+    if op == "arrow":
+        source = {**source, "features": {"audio": {"kind": "audio", "rate": RATE, "key": "label"}}}
+        spec = spec_of(op, {}) | {"source": {op: source}, "output": {"x": "audio", "y": "audio"}}
+    else:
+        spec = spec_of(op, source)
+    spec |= {"output": {"x": "audio", "y": "audio"}}
+    with pytest.raises(pipegen.SpecError, match="needs the bytes of a sound file"):
+        pipegen.build(spec | {"transforms": [{"crop_or_pad": {"seconds": 0.1}}], "batch": {"size": 2}})

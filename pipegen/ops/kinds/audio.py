@@ -54,6 +54,11 @@ class SoundSamples(Samples):
 
         return pack_list(name, values, feature.rate, feature.channels or 1)
 
+    def lists(self, held: Any) -> bool:
+        from pipegen.ops.lowering.sounds import LISTED
+
+        return held.dtype in LISTED and len(held.shape) == 1
+
     def file_of_list(self, values: Sequence[Any], feature: Any) -> bytes:
         from pipegen.ops.lowering.sounds import wav_of_list
 

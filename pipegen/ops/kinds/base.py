@@ -137,6 +137,10 @@ class Samples(Values):
         kind that is stored in files. Fails, with the feature's name, for numbers that are none."""
         raise NotImplementedError
 
+    def lists(self, held: Any) -> bool:
+        """Checks that values of a `FieldType` are lists that `file_of_list` takes."""
+        return False
+
     def file_of_list(self, values: Sequence[Any], feature: Any) -> bytes:
         """As `pack_list`, without TensorFlow; `ValueError` for numbers that are none."""
         raise NotImplementedError

@@ -388,6 +388,10 @@ def _packed(stored: tf.Tensor, rate: int, channels: int) -> tf.Tensor:
     return tf.strings.join([head[:4], sizes[0], head[8 : _START - 4], sizes[1], held(stored)])
 
 
+LISTED = {"int64": "<i2", "int16": "<i2", "int32": "<i4", "uint8": "u1", "float16": "<f4", "float32": "<f4", "float64": "<f4"}
+"""Dtypes of lists of samples, and those of the WAV of each. An int64 has no width of its own, and holds 16 bits."""
+
+
 def pack_list(name: str, samples: tf.Tensor, rate: int, channels: int) -> tf.Tensor:
     """Encodes samples one after another, int64 of 16 bits or float32 `(n,)`, with those of a frame side by side, as a WAV of the same
     numbers, a string scalar. Fails like `wav_of_list`, with the name of the feature."""
@@ -397,26 +401,32 @@ def pack_list(name: str, samples: tf.Tensor, rate: int, channels: int) -> tf.Ten
         (count % channels == 0, _UNEVEN.format(channels)),
         (tf.size(samples, tf.int64) * 4 <= _LARGEST, _TOO_LONG),
     ]
-    checks += [(tf.reduce_all((samples >= -(2**15)) & (samples < 2**15)), _WIDE)] if integers else []
+    fit = (samples >= -(2**15)) & (samples < 2**15) if integers else tf.math.is_finite(samples)
+    checks.append((tf.reduce_all(fit), _WIDE if integers else _INFINITE))
     for condition, message in checks:
         samples = asserted(samples, condition, f"`{name}` {message}")
     return _packed(tf.cast(samples, tf.int16) if integers else samples, rate, channels)
 
 
 def wav_of_list(samples: Sequence[Any], rate: int, channels: int) -> bytes:
-    """As `pack_list`, in NumPy; `ValueError` for no samples, for another number than whole frames have, or integers beyond 16 bits."""
+    """As `pack_list`, in NumPy, and for arrays of `LISTED` dtypes, with the scale of these; `ValueError` for no samples, for another number
+    than whole frames have, for samples that are not finite, or int64 beyond 16 bits."""
     values = np.asarray(samples)
-    whole = values.dtype.kind == "i"
     wrong = _NONE if not len(values) else _UNEVEN.format(channels) if len(values) % channels else ""
-    wrong = wrong or (_WIDE if whole and (values.min() < -(2**15) or values.max() >= 2**15) else "")
+    if not wrong and values.dtype == np.int64 and (values.min() < -(2**15) or values.max() >= 2**15):
+        wrong = _WIDE
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
+        stored = values.astype(LISTED.get(values.dtype.name, "<f4"))
+    wrong = wrong or (_INFINITE if stored.dtype.kind == "f" and not np.isfinite(stored).all() else "")
     if wrong:
         raise ValueError(f"it {wrong}")
-    return wav(values.astype("<i2" if whole else "<f4").tobytes(), rate, channels, (_PCM, 2) if whole else (_FLOAT, 4))
+    return wav(stored.tobytes(), rate, channels, (_FLOAT if stored.dtype.kind == "f" else _PCM, stored.dtype.itemsize))
 
 
 _NONE = "has no samples"
 _UNEVEN = "has a last frame without all of its {} channels"
 _WIDE = "has integers beyond the 16 bits of samples, -32768 to 32767"
+_INFINITE = "has samples that are not finite numbers"
 
 
 def describe(error: Exception) -> str:

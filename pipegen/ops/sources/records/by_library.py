@@ -221,7 +221,8 @@ class StoreSource(RecordSource):
             key = self.key_of(name)
             if key not in columns:
                 raise missing_key("the first file", feature, name, key, list(columns), none="nothing in it can be read")
-            if self.has_lists and feature.own_kind.has_files and feature.own_kind.samples is not None and columns[key].numeric:
+            samples = feature.own_kind.samples
+            if self.has_lists and samples is not None and samples.lists(columns[key]):
                 columns[key] = FieldType(samples=columns[key].dtype)
             check_field(name, feature, key, columns[key], arrays=self.arrays)
             if feature.own_kind.has(Levels) and len(shape := columns[key].shape) == 3:

@@ -208,7 +208,7 @@ def _type_in(record: Mapping[str, Value], name: str, feature: RecordFeature) -> 
         raise OpError("PG431", message, field=feature.key_field(name), help=help_)
     else:
         items = len(value.items)
-        if feature.own_kind.has_files and feature.own_kind.samples is not None and value.held in ("int", "float"):
+        if feature.own_kind.has_files and feature.own_kind.samples is not None and value.held in ("int", "float") and items > 1:
             return FieldType(samples=_DTYPES[value.held])
         held = FieldType(_DTYPES[value.held], () if items == 1 else (items,), called="" if value.held else "nothing")
     check_field(name, feature, key, held, " of the first record")
