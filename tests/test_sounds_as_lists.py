@@ -110,7 +110,7 @@ def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, 
     ("values", "channels", "said"),
     [
         ([0, 40_000], 1, "has integers beyond the 16 bits of samples, -32768 to 32767"),
-        ([1, 2, 3], 2, "has a last frame without all of its 2 channels"),
+        ([1, 2, 3], 2, "has a number of samples that is no multiple of its 2 channels"),
         ([], 1, "has no samples"),
         ([0.5, float("nan")], 1, "has samples that are not finite numbers"),
         ([0.5, 0.25], 1, "Data types don't match"),

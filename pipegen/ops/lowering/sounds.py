@@ -424,7 +424,7 @@ def wav_of_list(samples: Sequence[Any], rate: int, channels: int) -> bytes:
 
 
 _NONE = "has no samples"
-_UNEVEN = "has a last frame without all of its {} channels"
+_UNEVEN = "has a number of samples that is no multiple of its {} channels"
 _WIDE = "has integers beyond the 16 bits of samples, -32768 to 32767"
 _INFINITE = "has samples that are not finite numbers"
 

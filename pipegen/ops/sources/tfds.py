@@ -405,7 +405,7 @@ def _check_sound(called: str, name: str, feature: RecordFeature, about: Mapping[
     for argument, value in told.items():
         if value and value != given[argument] and not about.get("lazyDecode"):
             word = "samples a second" if argument == "rate" else "channels" if value > 1 else "channel"
-            help_ = write(f"{argument}: {value}", "arguments", "write {}" + ", and `resample` as a step" * (argument == "rate"))
+            help_ = write(f"{argument}: {value}", "arguments", "write {}" + "; the step `resample` changes it" * (argument == "rate"))
             raise OpError("PG431", f"{called} has {value} {word}", field=f"features.{name}.{argument}", help=help_)
 
 
