@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipegen.ops.transform import Transform
+    from pipegen.plan.nodes import Plan
     from pipegen.spec.models import PipelineSpec
     from pipegen.types import FeatureType
 
@@ -240,6 +241,7 @@ def compile_all(stride: int, views: Callable[[str], Any] = lambda _: 1, first: i
     every = list(product(parsed_sources().items(), enumerate((said, kind) for said, kind, _ in combined_steps())))
     pairs = [(source, (which, said)) for source, (which, (said, kind)) in every if kind == holds(source[0])]
     compiled = refused = 0
+    tried: dict[tuple[str, int, int], list[Plan]] = {}  # of evaluation: most steps are left out there, so plans repeat
     for number, ((name, spec), (which, said)) in enumerate(pairs[first::stride], first):
         if (steps := parsed_steps(which)) is None:
             continue
@@ -254,8 +256,11 @@ def compile_all(stride: int, views: Callable[[str], Any] = lambda _: 1, first: i
             continue
         compiled += 1
         given = DATA[number % len(DATA)]
+        before = tried.setdefault((name, number % len(DATA), number % len(RUNTIMES)), [])
+        plans = [plan for plan in found.plans.values() if plan not in before]
+        before += [plan for plan in plans if plan.split != "train"]
         for runtime in parsed_runtimes()[number % len(RUNTIMES) * len(CACHES) :][: len(CACHES)]:
-            for plan in found.plans.values():
+            for plan in plans:
                 try:
                     optimise(whole.model_copy(update={"runtime": runtime}), plan, **given)
                 except Exception as error:
