@@ -91,24 +91,31 @@ def framed(rows: tf.Tensor, analysis: Analysis) -> tf.Tensor:
     window, hop = analysis.window, analysis.hop
     several = -(-window // hop)  # rows of `hop` samples that a window reads
     held = surrounded(rows, analysis.before, (steps - 1) * hop + window, (steps - 1 + several) * hop, analysis.pad)
-    share, before = analysis.pre_emphasis, tf.concat([held[:, :1], held[:, :-1]], 1)
-    heard = held - share * before if share else held
+    share, starts = analysis.pre_emphasis, slice(None, (steps - 1) * hop + 1, hop)
+    heard = held - share * tf.concat([held[:, :1], held[:, :-1]], 1) if share else held
     if several > _MOST_BLOCKS:
         frames = tf.signal.frame(heard, window, hop)[:, :steps]
     else:
         blocks = tf.reshape(heard, [-1, steps - 1 + several, hop])
         frames = tf.concat([blocks[:, j : j + steps, : min(hop, window - j * hop)] for j in range(several)], -1)
-    if analysis.remove_mean:
-        mean = _times(frames, np.full((window, 1), 1.0 / window))
-        if share:  # the mean of the samples less that share of it: that of the frame, but for its ends
-            last, first = (part[:, : (steps - 1) * hop + 1 : hop, None] for part in (held[:, window - 1 :], before))
-            mean = mean - (last - first) * (share / window)
-        frames = frames - mean
     own = np.array(analysis.weights()) * analysis.full_scale
     if share and own[0]:  # before the first sample of a window is the sample itself
-        excess = (held - before)[:, : (steps - 1) * hop + 1 : hop, None] * share
-        frames = tf.concat([frames[:, :, :1] - excess, frames[:, :, 1:]], -1)
+        frames = tf.concat([held[:, starts, None] * (1 - share), frames[:, :, 1:]], -1)
+    if analysis.remove_mean:  # of the samples, so that silence behind a loud sample is exactly 0
+        frames = frames - (1 - share) * _means(held, steps, analysis)
     return frames * tf.constant(own, rows.dtype)
+
+
+def _means(held: tf.Tensor, steps: Whole, analysis: Analysis) -> tf.Tensor:
+    """The mean of each window of rows of samples: `(n, steps, 1)`, by sums of `hop` samples, which windows share."""
+    window, hop = analysis.window, analysis.hop
+    several = -(-window // hop)
+    if several > _MOST_BLOCKS:
+        return _times(tf.signal.frame(held, window, hop)[:, :steps], np.full((window, 1), 1 / window))
+    last = np.arange(hop) < window - (several - 1) * hop
+    sums = _times(tf.reshape(held, [-1, steps - 1 + several, hop]), np.stack([np.ones(hop), last], -1) / window)
+    whole = (sums[:, j : j + steps, :1] for j in range(several - 1))
+    return sum(whole, sums[:, several - 1 : several - 1 + steps, 1:])
 
 
 def surrounded(rows: tf.Tensor, before: int, used: Whole, total: Whole, outside: Outside) -> tf.Tensor:

@@ -119,6 +119,18 @@ def test_kaldi_of_each_window_and_with_edges(window: str, edges: str) -> None:
 
 
 @pytest.mark.tf
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("window", ["povey", "hamming"])
+def test_silence_behind_a_loud_sample_is_zero(window: str, jit: bool) -> None:
+    """Not what rounding leaves, which the logarithm would show."""
+    y = np.concatenate([np.full(1439, -0.4990234), [-0.7], np.zeros(880)]).astype(np.float32)
+    step = made(f"mel_spectrogram: {{preset: kaldi, bands: 40, window_function: {window}, hop_ms: 7.5, power: 1, log: none}}")
+    found = computed(step, np.stack([y, y / 3])[:, :, None], jit=jit)
+    assert np.all(found[:, 12:] == 0)
+    assert np.all(found[:, 11].max(1) > 0)
+
+
+@pytest.mark.tf
 def test_steps_in_the_middle_of_hops() -> None:
     y = sound(1000)
     for window, hop, pad, mode in ((64, 100, "zero", "constant"), (301, 50, "symmetric", "symmetric"), (64, 33, "reflect", "reflect")):
