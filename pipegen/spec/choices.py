@@ -238,7 +238,7 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     from pipegen.spec.peers.words import is_elsewhere
     from pipegen.spec.translate import instead_of_source, instead_of_step, step_fix
 
-    near = closest(name, _classes(what))
+    near, given = closest(name, _classes(what)), place.at(name).as_written(given)
     listed = "`pipegen ops` lists every step" if what == "step" else f"{what}s are {one_of(_classes(what), 'and')}"
     fix = None
     advice: list[str] = [] if what == "test" else list((instead_of_step if what == "step" else instead_of_source)(name, given))

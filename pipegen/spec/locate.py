@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import field, replace
 from pathlib import Path
@@ -167,6 +168,15 @@ class Place:
     def label(self, text: str = "", *, key: bool = False) -> Label:
         """The label of the value, or of its key."""
         return self.locate.label(self.path, text, key=key)
+
+    def as_written(self, value: Any) -> Any:
+        """A value at this place whose paths below the folder of its file are relative to it, as specs that are shared need them."""
+        if isinstance(value, dict):
+            return {key: self.as_written(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.as_written(inner) for inner in value]
+        folder = str(self.locate.folder(self.path))
+        return "." if value == folder else value.removeprefix(f"{folder}{os.sep}") if isinstance(value, str) else value
 
     def add(self, finding: Diagnostic | None) -> None:
         """Report, unless the place is spoiled."""

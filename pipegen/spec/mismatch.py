@@ -166,7 +166,7 @@ def unknown(model: type[BaseModel], key: str, place: Place, values: dict[str, An
     """
     from pipegen.spec.translate import anywhere, entries_in, instead_of_key, instead_of_our_own
 
-    known = arguments(model)
+    known, values = arguments(model), place.as_written(values)
     near = closest(key, [k for k in known if k not in given])
     taken = {name: None for name in given if name in model.model_fields}  # meant by other unknown keys
     advice = instead_of_key(model, key, {**taken, **values})

@@ -322,3 +322,20 @@ def test_a_word_for_what_stands_beside_it_is_left_out(section: dict[str, Any], k
     assert isinstance(advice, Advice)
     assert f"leave `{key}` out: it means the same as `size: 32`" in advice
     assert not inspect(followed(spec, found, advice)).diagnostics.has_errors
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("image_folder: {directory: photos/a}", "path: photos/a"),
+        ("ImageFolder: {root: photos/a}", "path: photos/a"),
+        ("series: {path: a/t.csv}", "csv: {path: a/t.csv}"),
+        ("series: {path: /elsewhere/t.csv}", "csv: {path: /elsewhere/t.csv}"),
+    ],
+)
+def test_paths_are_advised_relative_to_the_spec(source: str, says: str) -> None:
+    """As they were written: a spec that is shared has none of the machine."""
+    found = inspect("spec.yaml", text=f"pipegen: 1\nsource: {{{source}}}\n").diagnostics
+    advice = [line.lines for d in found for line in d.help if isinstance(line, Advice)]
+    advice += [edit.text for d in found if d.fix is not None for edit in d.fix.edits]
+    assert any(says in lines for lines in advice)
