@@ -337,5 +337,5 @@ def test_paths_are_advised_relative_to_the_spec(source: str, says: str) -> None:
     """As they were written: a spec that is shared has none of the machine."""
     found = inspect("spec.yaml", text=f"pipegen: 1\nsource: {{{source}}}\n").diagnostics
     advice = [line.lines for d in found for line in d.help if isinstance(line, Advice)]
-    advice += [edit.text for d in found if d.fix is not None for edit in d.fix.edits]
+    advice += [edit.replacement for d in found if d.fix is not None for edit in d.fix.edits]
     assert any(says in lines for lines in advice)
