@@ -26,7 +26,7 @@ WRITTEN = Path(__file__).parent / "written"
 FENCE = re.compile(r"^```(python|bash|yaml)(?: title=\"([^\"\n]+)\")? *\n(.*?)^```", re.MULTILINE | re.DOTALL)
 START, *_REST = re.split(r"^## (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
 SECTIONS = {name: FENCE.findall(text) for name, text in zip(_REST[::2], _REST[1::2], strict=True)}
-FACES = "Facial keypoints in a table"
+FACES, ROWS = "Facial keypoints in a table", "A row for each box"
 LIBRARIES = {
     "TensorFlow's Object Detection records": "tensorflow",
     "TensorFlow Datasets": "tensorflow_datasets",
@@ -34,6 +34,7 @@ LIBRARIES = {
     "WebDataset": "webdataset",
     "MosaicML Streaming": "streaming",
     "Parquet": "pyarrow",
+    ROWS: "csv",
     FACES: "csv",
 }
 

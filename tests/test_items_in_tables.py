@@ -20,6 +20,7 @@ import pipegen
 from pipegen.errors import DataError
 from pipegen.ops.registry import sources
 from pipegen.ops.sources.tables.source import TableSource
+from pipegen.phases.compilation import collect_data
 
 pytestmark = pytest.mark.tf
 
@@ -98,6 +99,15 @@ WRITERS: dict[str, Callable[[Path, list[Row]], Written]] = {
 }
 
 
+def a_row_each(held: list[Row]) -> list[Row]:
+    """A row for each item: first those of the first item of every record, or without one, then those of the second ones, …"""
+    found = []
+    for i in range(max(len(row["boxes"]) for row in held)):
+        of_item = ({key: value if key in ("file", "image") else value[i : i + 1] for key, value in row.items()} for row in held)
+        found += [one for one, row in zip(of_item, held, strict=True) if i < max(len(row["boxes"]), 1)]
+    return found
+
+
 def test_every_source_of_tables_is_tried() -> None:
     assert {name for name, source in sources().items() if issubclass(source, TableSource)} == set(WRITERS)
 
@@ -112,6 +122,90 @@ def test_batches_are_those_of_arrays(op: str, cache: str, tmp_path: Path, monkey
     pipe = pipegen.build(same.spec_of({op: source}), data=data, runtime=runtime, allow_write=[str(tmp_path)])
     for _ in range(2):
         same.equal(batches(pipe.train), same.as_arrays(0))
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.parametrize("op", WRITERS)
+def test_rows_of_one_example_are_those_of_arrays(op: str, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source, data = WRITERS[op](tmp_path, a_row_each(rows(tmp_path)))
+    spec = same.spec_of({op: {**source, "group": "file"}})
+    pipe = pipegen.build(spec, data=data, runtime={"jit": "never", "cache": cache}, allow_write=[str(tmp_path)])
+    same.equal(batches(pipe.train), same.as_arrays(0))
+    assert len({*pipe.files("train")}) == len(same.records())
+
+
+@pytest.mark.nightly
+def test_rows_of_one_example_hold_its_bytes(tmp_path: Path) -> None:
+    held = a_row_each([dict(record) for record in same.records()])
+    for number, record in enumerate(same.records()):
+        for row in held:
+            row |= {"id": number} if row["image"] == record["image"] else {}
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist(held), tmp_path / "t.parquet", row_group_size=5)
+    source = {"path": str(tmp_path / "t.parquet"), "group": "id", "features": same.FEATURES}
+    same.equal(batches(pipegen.build(same.spec_of({"parquet": source}), runtime=same.PLAIN).train), same.as_arrays(0))
+
+
+GROUPED = """file,site,x0,y0,x1,y1,name
+0.png,a,1,2,9,8,cat
+1.png,b,,,,,
+0.png,a,3,3,5.5,6,dog
+2.png,b,3,3,5.5,6,dog
+2.png,b,1,1,4,4,cat
+"""
+
+
+def grouped(path: Path, text: str = GROUPED, **own: Any) -> dict[str, Any]:
+    """A spec of a table with a row for each box."""
+    rows(path)
+    (path / "t.csv").write_text(text)
+    boxes: dict[str, Any] = {"kind": "boxes", "columns": ["x0", "y0", "x1", "y1"]}
+    features = {"image": FEATURES["image"], "boxes": boxes, "name": {"kind": "label", "with": "boxes", "classes": ["cat", "dog"]}}
+    source = {"path": str(path / "t.csv"), "group": "file", "features": features, **own}
+    output = {"x": "image", "y": ["boxes", "name", "boxes_valid"]}
+    return same.spec_of({"csv": source}, transforms=[{"resize": {"size": [16, 16]}}], output=output)
+
+
+def test_a_table_with_a_row_for_each_box(tmp_path: Path) -> None:
+    spec = grouped(tmp_path)
+    pipe = pipegen.build(spec)
+    ((_, boxes, names, valid),) = batches(pipe.train)
+    np.testing.assert_array_equal(valid, [[1, 1], [0, 0], [1, 1]])
+    np.testing.assert_array_equal(boxes[0], [[1, 2, 9, 8], [3, 3, 5.5, 6]])
+    assert names.tolist() == [[0, 1], [0, 0], [1, 0]]
+    dogs = grouped(tmp_path, where="name == 'dog'")
+    ((_, boxes, _, _),) = batches(pipegen.build(dogs).train)
+    np.testing.assert_array_equal(boxes[:, 0], [[3, 3, 5.5, 6]] * 2)
+    every, some = (collect_data(pipegen.load(one)) for one in (spec, dogs))
+    assert [*some.keys("train")] == ["0.png", "2.png"], "an example keeps its name, whichever of its rows are left out"
+    assert some.ids("train").tolist() == every.ids("train")[[0, 2]].tolist()
+    of_sites = {"splits": {"parts": {"train": {"site": ["b"]}, "test": {"site": ["a"]}}}}
+    assert [*collect_data(pipegen.load({**spec, **of_sites})).keys("train")] == ["1.png", "2.png"]
+
+
+def test_rows_of_one_example_have_to_agree(tmp_path: Path) -> None:
+    features = grouped(tmp_path)["source"]["csv"]["features"]
+    site = {"features": {**features, "site": {"kind": "label"}}}
+    pipegen.build(grouped(tmp_path, **site))
+    text = GROUPED.replace("0.png,a,3", "0.png,c,3")
+    pipegen.build(grouped(tmp_path, text))  # what nothing reads may differ
+    with pytest.raises(pipegen.SpecError, match=r"t.csv:2 and .*t.csv:4 are one example, but hold 'a' and 'c' in the column 'site'"):
+        pipegen.build(grouped(tmp_path, text, **site))
+    with pytest.raises(pipegen.SpecError, match=r"t.csv:3 has no value in the column 'x0', by which rows are grouped"):
+        pipegen.build(grouped(tmp_path, group="x0"))
+    several = {"features": {**features, "site": {"kind": "label", "separator": "|"}}}
+    pipe = pipegen.build({**grouped(tmp_path, text, **several), "output": {"x": "image", "y": "site"}})
+    assert np.concatenate([y for _, y in batches(pipe.train)]).tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
+
+
+def test_a_file_in_several_rows_is_advised_to_be_one_example(tmp_path: Path) -> None:
+    spec = grouped(tmp_path)
+    del spec["source"]["csv"]["group"]
+    (found,) = collect_data(pipegen.load(spec)).listing.notes
+    assert (found.code, found.help) == ("PG422", "if a file has several rows for its boxes, make them one example: `group: file`")
+    assert not collect_data(pipegen.load(grouped(tmp_path))).listing.notes
 
 
 @pytest.mark.nightly

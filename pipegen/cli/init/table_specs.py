@@ -269,6 +269,10 @@ def _image_spec(
     items, doubts = _items(lists, features, table, used) if levels is None else ({}, [])
     label = _label_column(table, columns) if levels is None and not items else None
     summary, splits = f"{rows:,} rows", parts_of() if items or pixels else ""
+    examples = len({row[used[0]] for row in table.rows})
+    if pixels is None and items and "points" not in items and examples < rows:
+        summary, rows = f"{examples:,} images in {summary}", examples
+        arguments = {**arguments, "group": features["image"]["column"]}
     steps: list[Step] = ["rescale"]
     if mask is not None and levels is not None:
         summary, splits = f"{summary}, each with a mask", parts_of()
@@ -297,9 +301,6 @@ def _items(lists: Callable[[Features], Listing], features: Features, table: Tabl
             return {"points": points}, doubts
     if found:
         found = {name: own for name, own in with_classes(lists, features | found, keys, "column")[0].items() if name != "image"}
-        files = Counter(row[images[0]] for row in table.rows)
-        file, most = files.most_common(1)[0]
-        doubts += [f"{file} is in {most:,} rows: each row is an example of its own"] if most > 1 else []
     return found, doubts
 
 

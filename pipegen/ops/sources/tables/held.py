@@ -85,7 +85,12 @@ def _no_pixels(message: str, field: str) -> OpError:
 def _labels(table: Table, name: str, feature: InTable) -> Column:
     """Reads labels of rows that have no ignored class."""
     field, column = f"features.{name}", feature.column_of(name)
-    cells = feature.chosen.renamed(table.labels(column, f"{field}.column"), feature.separator)
+    if table.ungrouped is not None and feature.separator is not None:
+        own = table.ungrouped.labels(column, f"{field}.column")
+        texts: Sequence[str] = [feature.separator.join(dict.fromkeys(own[row] for row in rows if own[row])) for rows in table.members]
+    else:
+        texts = table.labels(column, f"{field}.column")
+    cells = feature.chosen.renamed(texts, feature.separator)
     plain, place = feature.model_copy(update={"map": None, "ignore": 0}), table.at(column, "").place
     of_row = place if feature.several else lambda row: f"the label at {place(row)}"
     try:
@@ -95,7 +100,10 @@ def _labels(table: Table, name: str, feature: InTable) -> Column:
 
 
 def _lists(table: Table, features: Mapping[str, InTable], name: str) -> list[Any]:
-    """Returns the list of each row: values of items, or named points."""
+    """Returns the list of each row: values of items, or named points. An example of several rows has those of all of them."""
+    if table.ungrouped is not None:
+        own = _lists(table.ungrouped, features, name)
+        return [[value for row in rows for value in own[row]] for rows in table.members]
     feature, field = features[name], f"features.{name}"
     if feature.columns is None:
         column = table.at(feature.column_of(name), f"{field}.column")

@@ -178,7 +178,7 @@ class ParquetFiles(Table):
 
     def _named(self, starts: Sequence[int]) -> Iterator[str]:
         keys = [os.path.relpath(file, self.folder).replace(os.sep, "/") for file in self.files]
-        for row in self.kept:
+        for row in self.named():
             file = bisect_right(starts, row) - 1
             yield f"{keys[file]}#{row - starts[file]}"
 

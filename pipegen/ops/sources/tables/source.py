@@ -28,7 +28,7 @@ from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.features import TableFeature, unread_formats
 from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of, happening_in_pieces
 from pipegen.ops.sources.tables.held import read_held, read_images
-from pipegen.ops.sources.tables.readings import Join
+from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.ops.sources.tables.selecting import joined_to, kept_rows
 from pipegen.ops.sources.tables.table import Table
 
@@ -49,6 +49,10 @@ class TableSource(FeatureSource):
     where: Where | None = None
     """Rows that are examples: a comparison of columns, such as `age >= 18 and site in ['a', 'b']`, with `and`, `or`, `not`, brackets and
     `in`. Put texts in quotes, and column names that are not plain words in backticks. Rows keep the ids that they have without it."""
+    group: Column | None = None
+    """A column, for a table with several rows for an example, such as a row for each box: rows with the same value, such as the path of an
+    image, are one example. It has the boxes, keypoints or events of all its rows, and the labels of those; in other columns, its rows have
+    to agree. Rows that `where` leaves out are in none."""
     join: Join | None = None
     """A second table whose columns are added by key: `{table: {csv: {path: patients.csv}}, on: patient}`."""
 
@@ -75,6 +79,7 @@ class TableSource(FeatureSource):
         table = table if self.join is None else joined_to(self.join, table, base)
         rows, chosen = kept_rows(table, self.where, self.features)
         table = table if len(rows) == table.num_rows else table.only(rows)
+        table = table if self.group is None else table.grouped(self.group, "group")
         tried = Attempts()
         tried.errors += unread_formats(self.features)
         inside = self._inside(table)
@@ -179,8 +184,9 @@ class TableSource(FeatureSource):
             raise OpError("PG421", message, field=about[1], help=help_)
         root = root or column.folder
         every = paths_of(texts, root, feature.ending)
-        every_key, kept = row_keys(every), table.kept
-        keys, cells = [every_key[row] for row in kept], [every[row] for row in kept]
+        heads = range(len(every)) if table.heads is None else [*dict.fromkeys(table.heads)]
+        key_of = dict(zip(heads, row_keys([every[row] for row in heads]), strict=True))
+        keys, cells = [key_of[row] for row in table.named()], [every[row] for row in table.kept]
         paths = [os.path.join(root, cell) for cell in cells]
         sizes: list[int] = []
         for row, path in enumerate(paths):
@@ -211,7 +217,19 @@ class TableSource(FeatureSource):
             help_ = why_missing(first) or ((where_instead(first, folder) or _ROOT) if len(missing) == len(paths) else put)
             said = lambda i: f"{place(int(missing[i]))} names {paths[missing[i]]!r}, which does not exist"  # noqa: E731
             lost.append(Missing("PG401", of_rows.take(missing), said, missing, _ROWS, "a file", (help_,), at))
-        return files, _repeated(repeated), tuple(lost)
+        return files, self._repeated(repeated), tuple(lost)
+
+    def _repeated(self, names: Sequence[str]) -> tuple[Note, ...]:
+        if not names:
+            return ()
+        message = f"{count(len(names), 'file')} in several rows, such as {quoted(names[:1])}; each row is an example"
+        help_ = "remove the repetitions, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
+        several = {name: feature for name, feature in self.features.items() if feature.own_kind.ragged}
+        of_items = next((name for name, feature in several.items() if not feature.own_kind.guides("points")), None)
+        if of_items is not None and self.group is None:
+            column = self.features[self.pictures[0]].column_of(self.pictures[0])
+            help_ = f"if a file has several rows for its {of_items}, make them one example: `group: {column}`"
+        return (Note("PG422", message, help_),)
 
 
 def row_keys(cells: Sequence[str]) -> list[str]:
@@ -231,14 +249,6 @@ def row_keys(cells: Sequence[str]) -> list[str]:
 def file_name(cell: str) -> str:
     """Normalises the path in a cell."""
     return os.path.normpath(cell).replace(os.sep, "/")
-
-
-def _repeated(names: list[str]) -> tuple[Note, ...]:
-    if not names:
-        return ()
-    message = f"{count(len(names), 'file')} in several rows, such as {quoted(names[:1])}; each row is an example"
-    help_ = "remove the repetitions, or keep the rows of a file together with `splits: {group: {path: '([^#]*)'}}`"
-    return (Note("PG422", message, help_),)
 
 
 _MOST = 200  # folders below the root that are searched for a missing file

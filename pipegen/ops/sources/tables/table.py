@@ -90,6 +90,24 @@ class TableColumn:
         place = self.place
         return replace(self, read=read, place=lambda i: place(rows[i]) if rows[i] >= 0 else instead(i), arrays=None)
 
+    def agreed(self, members: Sequence[Sequence[int]], called: str | int, field: str) -> TableColumn:
+        """Returns the cells of examples of several rows. Reading them raises `OpError` `PG421` if those of an example differ."""
+        place = self.place
+
+        def read() -> Iterator[Any]:
+            cells = tuple(self.read())
+            for rows in members:
+                said = text_of(cells[rows[0]])
+                odd = next((row for row in rows[1:] if text_of(cells[row]) != said), None)
+                if odd is not None:
+                    held = f"{said!r:.60} and {text_of(cells[odd])!r:.60}"
+                    message = f"{place(rows[0])} and {place(odd)} are one example, but hold {held} in the column {called!r}"
+                    help_ = "rows of one `group` agree in all that is not of a box, a point or an event"
+                    raise OpError("PG421", message, field=field or None, help=help_)
+                yield cells[rows[0]]
+
+        return replace(self, read=read, place=lambda i: place(members[i][0]), arrays=None)
+
 
 @dataclass(frozen=True)
 class Table(Columns):
@@ -108,6 +126,9 @@ class Table(Columns):
     partners: Partners | None = None
     all_rows: Table | None = None  # the table that these rows are some of
     some_rows: Sequence[int] | None = None  # their numbers in it, rising
+    ungrouped: Table | None = None  # the rows that examples of several rows have
+    members: Sequence[Sequence[int]] = ()  # the numbers of each one's rows there
+    heads: Sequence[int] | None = None  # for each row of the whole table, the first one of the same example
 
     @classmethod
     def of(
@@ -177,13 +198,31 @@ class Table(Columns):
         row_place = lambda row: place(rows[row])  # noqa: E731
         return replace(self, columns=columns, num_rows=len(rows), place=row_place, partners=None, all_rows=self, some_rows=rows)
 
+    def grouped(self, wanted: str | int, field: str) -> Table:
+        """Makes rows with the same value in a column one example, in the order of first rows; for errors see `column`, and `PG421` for an
+        empty cell."""
+        column = self.at(wanted, field)
+        first_of: dict[str, int] = {}
+        heads = [first_of.setdefault(value, row) for row, value in enumerate(self.whole.column(wanted, field))]
+        members: dict[int, list[int]] = {}
+        for row, (own, value) in enumerate(zip(self.kept, self.column(wanted, field), strict=True)):
+            if not value:
+                raise OpError("PG421", f"{column.place(row)} has no value in the column {wanted!r}, by which rows are grouped", field=field)
+            members.setdefault(heads[own], []).append(row)
+        found = self.whole.only([self.kept[rows[0]] for rows in members.values()])
+        return replace(found, ungrouped=self, members=[*members.values()], heads=heads)
+
+    def named(self) -> Sequence[int]:
+        """The numbers in the whole table of the rows that examples are named by, whichever of their rows are left out."""
+        return self.kept if self.heads is None else [self.heads[row] for row in self.kept]
+
     def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
         """Returns the reader of columns that hold bytes, by feature name."""
         raise NotImplementedError
 
     def row_names(self) -> Strings:
         """Names rows without files: here by number in the whole table."""
-        return Strings.hold(map(str, self.kept))
+        return Strings.hold(map(str, self.named()))
 
     def row_places(self) -> Strings:
         """Names the places of rows that hold files themselves."""
@@ -204,6 +243,8 @@ class Table(Columns):
     def at(self, wanted: str | int, field: str) -> TableColumn:
         """Returns a column, or a field of its JSON: `about.label` is `label` in the column `about`, `None` for rows without it. For
         arguments and errors see `column`; reading it raises `OpError`: `PG421` also if a cell is not JSON, or no row has the field."""
+        if self.ungrouped is not None:
+            return self.ungrouped.at(wanted, field).agreed(self.members, wanted, field)
         column, (name, path) = self.columns[self.number(wanted, field)], self.json_place(wanted)
         return replace(column, read=partial(self._fields, name, path, column, field), arrays=None) if path else column
 
