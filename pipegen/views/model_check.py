@@ -49,10 +49,11 @@ def _loss_problems(t: _Target, target: FeatureType, output: Output, units: int |
         found = f"the loss `{name}` takes one-hot classes, but `{feature}` has class indices; use {FITS['int']}"
         return [found] if name in _ONE_HOT else []
     if not kind_of(target).has(ExampleClass, PixelClass):
+        is_truth = kind_of(target).has(Presence) or _of_frames(output, feature)
         if name in (*_SPARSE, *_ONE_HOT):
-            holds, fits = ("truth values", "binary") if kind_of(target).has(Presence) else ("numbers", "tensor")
+            holds, fits = ("truth values", "binary") if is_truth else ("numbers", "tensor")
             return [f"the loss `{name}` is for classes, but `{feature}` has {holds}; use {FITS[fits]}"]
-        return _of_ending(t, units, "sigmoid") if name in _BINARY and kind_of(target).has(Presence) else []
+        return _of_ending(t, units, "sigmoid") if name in _BINARY and is_truth else []
     encoding = encoding_of(output, feature, target)
     unfit = {"int": _ONE_HOT, "one_hot": _SPARSE, "binary": (*_SPARSE, *_ONE_HOT), "multi_hot": (*_SPARSE, *_ONE_HOT)}[encoding]
     if name in unfit:
@@ -319,8 +320,14 @@ def check(
 
 
 def targets_of(plan: Plan) -> ElementType:
-    """Types of a stored record; for padded features, the output types, since items may be cut, and combining adds some."""
-    return plan.read.replace(**{name: t for name, t in plan.out.items() if kind_of(t).storage in ("ragged", "made")})
+    """Types of a stored record; for padded features, the output types, since items may be cut, and combining adds some; and for frames."""
+    own = {name: t for name, t in plan.out.items() if kind_of(t).storage in ("ragged", "made") or _of_frames(plan.emit.output, name)}
+    return plan.read.replace(**own)
+
+
+def _of_frames(output: Output, feature: str) -> bool:
+    """Tells whether a feature says for each frame of a sound what happens: 0 or 1, for each class."""
+    return output.encode.get(feature) == "frames"
 
 
 def _summary(model: keras.Model, x: Any, targets: list[_Target], output: Output, record: ElementType, out: ElementType | None) -> str:
@@ -407,7 +414,12 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
         return []
     first = output.channels == "first" and kind_of(target).has(Indices)
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    if kind_of(target).storage in ("ragged", "made"):
+    if _of_frames(output, t.feature):
+        given = t.shape[1:-1] if len(t.shape) == len(target.shape) + 2 and t.shape[-1] == 1 else t.shape[1:]
+        fits = len(given) == len(target.shape) and all(None in pair or len({*pair}) == 1 for pair in zip(given, target.shape, strict=True))
+        due = f"`{t.feature}` is {_shape((None, *target.shape))}, the frames of its sound"
+        found = [] if fits or not t.shape else [f"the model gives {_shape(t.shape)} for each example, and {due}"]
+    elif kind_of(target).storage in ("ragged", "made"):
         found = _padding_of(t, target) if counts_padding(t.loss) else []  # a custom loss may match items in its own way
     else:
         found = _units_of(output, t.feature, target, units) if isinstance(units, int) else []
@@ -496,6 +508,8 @@ def fitting_loss(output: Output, record: ElementType) -> str | None:
         target = record.get(feature)
         if feature in padded:
             return "your own"
+        if _of_frames(output, feature):
+            return FITS["binary"]
         if target is None or not kind_of(target).has(ExampleClass, PixelClass):
             return FITS["binary" if target is not None and kind_of(target).has(Presence) else "tensor"]
         return FITS[encoding_of(output, feature, target)]

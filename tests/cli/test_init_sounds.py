@@ -154,6 +154,32 @@ def test_a_form_of_sounds_gives_batches(form: str, cli: Cli, tmp_path: Path) -> 
     assert sorted(seen) == [(i, i % 2) for i in range(COUNT)]
 
 
+@pytest.mark.parametrize("times", ["onset,offset", "onset,duration"])
+def test_a_table_with_a_row_for_each_event(times: str, cli: Cli, tmp_path: Path) -> None:
+    """As DCASE has it: what happens in a sound is in as many rows."""
+    lasting = [
+        (number, start, 0.02, CLASSES[(number + row) % 2]) for number in range(8) for row, start in enumerate([0.01, 0.05][: number % 3])
+    ]
+    in_files(tmp_path, sounds()[:8])
+    rows = [f"{n}.wav\t{start}\t{start + long if 'offset' in times else long}\t{label}" for n, start, long, label in lasting]
+    header = f"filename,{times},event_label".replace(",", "\t")
+    (tmp_path / "t.tsv").write_text("\n".join([header, *rows, *(f"{n}.wav\t\t\t" for n in (0, 3, 6))]))
+    assert "8 sounds with events in 10 rows" in cli("init", "t.tsv", "-o", "a.pipegen.yaml").output
+    overrides = {"transforms": [{"crop_or_pad": {"seconds": 0.1}}, {"spectrogram": {"window": 80, "hop": 80, "center": "hop"}}]}
+    pipe = pipegen.build("a.pipegen.yaml", overrides=overrides | {"batch.size": 1, "shuffle": "none"}, runtime={"jit": "never"})
+    due = {n: np.zeros((10, 2), np.float32) for n in range(8)}
+    for n, start, long, label in lasting:
+        due[n][round(start * 100) : round((start + long) * 100), CLASSES.index(label)] = 1
+    seen = 0
+    for split in pipe.splits:
+        for name, (_, y) in zip(pipe.files(split), pipe.dataset(split, epoch=0), strict=True):
+            np.testing.assert_array_equal(y.numpy()[0], due[int(Path(name).stem)])
+            seen += 1
+    assert seen == 8
+    assert "loss: binary_crossentropy" in str(pipe)
+    assert cli("validate", "a.pipegen.yaml", "--data=all").exit_code == 0
+
+
 def test_sounds_without_labels(cli: Cli, tmp_path: Path) -> None:
     """Files of records, whole: nothing else is in them."""
     files.write_tfrecord(tmp_path / "a.tfrecord", [content for content, _ in sounds()])

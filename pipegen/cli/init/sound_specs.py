@@ -117,10 +117,15 @@ def spec_of_sounds(
     splits: str,
     labelled: bool,
     of_folder: bool = False,
+    happening: str | None = None,
 ) -> Written:
     """Writes a spec of sounds; for the arguments see `spec_of`. Without labels, the feature `audio` is all that a model gets, as it is by
-    default `of_folder`."""
+    default `of_folder`. Of events, or their classes, by name what is `happening`, it gets those of each frame."""
     seconds = f"{sample.length():g}"
     output = "" if labelled or of_folder else WITHOUT_LABELS.format("audio")
     crop = f"random_crop: {{seconds: {seconds}, padding: as_needed}}" if labelled else f"crop_or_pad: {{seconds: {seconds}}}"
-    return spec_of(summary, comments, source, rows, most=32, splits=splits, steps=[f"- {crop}", _MEL], output=output)
+    mel = _MEL
+    if happening is not None:
+        output = f"output: {{x: audio, y: {happening}, encode: {{{happening}: frames}}}}"
+        mel = f"{_MEL.removeprefix('# ').partition('  #')[0]}  # `{happening}` says for each of its steps what happens"
+    return spec_of(summary, comments, source, rows, most=32, splits=splits, steps=[f"- {crop}", mel], output=output)

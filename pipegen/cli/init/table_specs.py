@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -230,19 +231,44 @@ def _file_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str
     column, rows = columns[0], len(table.rows)
     sample = sample_of_sounds([row[column] for row in table.rows], _paths(table, column))
     features: Features = {"audio": {"kind": "audio", "rate": sample.rate, **_stored_at(table, op, spec_folder, column)}}
-    label = _label_column(table, columns)
+    label, events, used = _label_column(table, columns), _events_in(table), {column}
+    summary = f"{rows:,} rows, each with a sound"
+    about: dict[str, Any] = {"splits": "", "labelled": False}
+    if events is not None:
+        features["events"] = events
+        used |= {table.number(name, "") for name in events["columns"]}
     if label is not None:
-        features["label"] = label.label(table.names[label.number] if table.names is not None else label.number)
-    left = unused(columns_of(table), {c for c in (column, label.number if label is not None else None) if c is not None})
-    return spec_of_sounds(
-        f"{rows:,} rows, each with a sound" + (f", in {label.values} classes" if label is not None else ""),
-        sample.comments(),
-        ["source:", *block(op, arguments, features, left)],
-        rows,
-        sample,
-        splits=parts_of(stratified=True) if label is not None else "",
-        labelled=label is not None,
-    )
+        features["label"] = label.label(label.called) if events is None else {"kind": "label", "with": "events", "column": label.called}
+        used.add(label.number)
+        summary, about = f"{summary}, in {label.values} classes", {"splits": parts_of(stratified=True), "labelled": True}
+    if events is not None:
+        arguments = {**arguments, "group": features["audio"]["column"]}
+        examples = len({row[column] for row in table.rows})
+        summary, rows = f"{examples:,} sounds with events in {rows:,} rows", examples
+        about = {"splits": parts_of(), "labelled": True, "happening": "events" if label is None else "label"}
+    source = ["source:", *block(op, arguments, features, unused(columns_of(table), used))]
+    return spec_of_sounds(summary, sample.comments(), source, rows, sample, **about)
+
+
+_EVENTS = {("onset", "offset"): "start_end", ("onset", "duration"): "start_duration", ("begin time (s)", "end time (s)"): "start_end"}
+"""Names of columns of tables with a row for each event of a sound: those of DCASE, and of selection tables of Raven."""
+
+
+def _events_in(table: Table) -> dict[str, Any] | None:
+    """Describes the events of sounds in a table with a row for each, if its columns of times have usual names and hold numbers."""
+    names = {name.lower(): name for name in table.names or ()}
+    for usual, form in _EVENTS.items():
+        columns = [names[name] for name in usual if name in names]
+        if len(columns) == len(usual) and all(_is_time(cell) for name in columns for cell in table.column(name, "")):
+            return {"kind": "events", "columns": columns, **({"format": form} if form != "start_end" else {})}
+    return None
+
+
+def _is_time(cell: str) -> bool:
+    """Tells whether a cell is empty, or a number of seconds."""
+    with suppress(ValueError):
+        return not cell or 0 <= float(cell) < math.inf
+    return False
 
 
 def _image_spec(

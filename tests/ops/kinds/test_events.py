@@ -264,6 +264,31 @@ def test_frames_are_labelled_by_what_overlaps_them() -> None:
             np.testing.assert_array_equal(happening, due.max(1))
 
 
+def test_a_model_of_frames_is_checked() -> None:
+    """Each frame has 0 or 1, for each class, or for whatever happens."""
+    import keras
+
+    def model(units: int, cut: int = 0, loss: str = "binary_crossentropy") -> Any:
+        layers = [keras.layers.Reshape((200, 33)), keras.layers.Cropping1D((0, cut)), keras.layers.Dense(units, "sigmoid")]
+        own = keras.Sequential([keras.Input((200, 33, 1)), *layers])
+        own.compile(loss=loss)
+        return own
+
+    steps = [{"spectrogram": {"window_ms": 64, "hop_ms": 20, "center": "hop"}}]
+    for name, units in (("name", 2), ("events", 1)):
+        pipe = built(steps, output={"x": "sound", "y": name, "encode": {name: "frames"}}, batch={"size": 4})
+        assert "loss: binary_crossentropy\n" in str(pipe)
+        assert "the model fits" in pipe.check(model(units))
+        with pytest.raises(
+            pipegen.ModelMismatchError, match=f"the model gives .* for each example, and `{name}` is .*, the frames of its sound"
+        ):
+            pipe.check(model(3))
+        with pytest.raises(pipegen.ModelMismatchError, match="the frames of its sound"):
+            pipe.check(model(units, cut=1))
+        with pytest.raises(pipegen.ModelMismatchError, match=f"is for classes, but `{name}` has truth values; use binary_crossentropy"):
+            pipe.check(model(units, loss="sparse_categorical_crossentropy"))
+
+
 def test_what_remains_of_an_event_decides_if_it_stays() -> None:
     crop = [{"crop_or_pad": {"seconds": 0.5}}]
     spec = spec_of(crop)
