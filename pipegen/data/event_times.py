@@ -1,6 +1,8 @@
-"""Events that lie behind the end of their sound, by the headers of files or the shape of arrays."""
+"""Events whose times do not fit their sound, by the headers of files or the shape of arrays."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -21,11 +23,12 @@ from pipegen.spec.models import PipelineSpec
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 _SLACK = 0.05  # seconds that an event may last longer than its sound: annotations are rounded
+_EARLY, _MANY = 0.75, 16  # the part of their sounds that so many events of frames may be in
 
 
 def late_events(spec: PipelineSpec, manifest: Manifest, locate: Locate, sample: int | None) -> list[Diagnostic]:
-    """Finds events that end after their sound, in `sample` records of each split (`None` for all). Sounds whose length only their records
-    tell are not checked."""
+    """Finds events that end after their sound, and labels of frames of which none is for the end of a sound, in `sample` records of each
+    split (`None` for all). Sounds whose length only their records tell are not checked."""
     listing = manifest.listing
     found: list[Diagnostic] = []
     type_ = listing.type or spec.source.infer()
@@ -38,14 +41,22 @@ def late_events(spec: PipelineSpec, manifest: Manifest, locate: Locate, sample: 
             continue
         own = column[records]
         ends = timeline_of(x.kind).ends(own.values, x) - _offset(spec, sound)
-        slack = max(_SLACK, hop_of(name, getattr(spec.source, "features", {name: None})) or 0)  # the last frame may be cut by the end
-        late = np.flatnonzero(ends > np.repeat(seconds, own.lengths) + slack)
+        hop, path = (
+            hop_of(name, getattr(spec.source, "features", {name: None})),
+            ("source", spec.source.op, *spec.source.described().get(name, ())),
+        )
+        lasting, slack = np.repeat(seconds, own.lengths), max(_SLACK, hop or 0)  # the last frame may be cut by the end
+        reached = (ends / lasting)[np.isfinite(lasting)]
+        if hop is not None and len(reached) >= _MANY and reached.max() < _EARLY:
+            message = f"all {len(reached):,} events of `{name}` end in the first {math.ceil(100 * reached.max())} % of their sounds"
+            help_ = "if the labels are for the whole of each sound, `hop_ms` is too small"
+            found.append(make("PG484", message, locate(path, key=True), help=help_))
+        late = np.flatnonzero(ends > lasting + slack)
         if len(late):
             row, item = own.place(int(late[0]))
             which = f"event {item} of {manifest.every_key[int(records[row])]!r} ends at {ends[late[0]]:.6g} s, and its sound at"
             message = f"{which} {seconds[row]:.6g} s; so {'does' if len(late) == 1 else 'do'} {len(late):,} of {len(ends):,} events"
             help_ = "times are seconds, not frames or milliseconds; what lies behind the end is cut off"
-            path = ("source", spec.source.op, *spec.source.described().get(name, ()))
             found.append(make("PG483", message, locate(path, key=True), help=help_))
     return found
 

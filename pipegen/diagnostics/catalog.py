@@ -187,6 +187,7 @@ _TABLE = (
     Code("PG481", "headers-read", _I, "The headers of files were read for the sizes of images, or for lengths"),
     Code("PG482", "too-long", _W, "Examples are longer than their padding allows"),
     Code("PG483", "late-events", _W, "Some events end after their sound"),
+    Code("PG484", "early-events", _W, "All labels of frames are for the beginning of their sounds"),
     # Limits of workers of the tf.data service.
     Code("PG485", "service-python-step", _E, "A step calls a Python function, which workers of the tf.data service do not have"),
     Code("PG486", "service-python-rows", _E, "Records are read by Python, which workers of the tf.data service do not have"),

@@ -182,12 +182,12 @@ def test_events_are_drawn_exported_and_checked(cli: Cli, tmp_path: Path) -> None
     result = cli("validate", "a.pipegen.yaml", "--data=all")
     assert "PG483" in result.output
     assert "event 1 of '0-16000.wav' ends at 200 s, and its sound at 0.25 s" in " ".join(result.output.split())
-    (tmp_path / "t.csv").write_text("\n".join(["file,events,what", *(f"{row}-{RATE}.wav,0 1 1,0 2 1" for row in range(8))]))
-    for hop, found in ((120, False), (500, True)):  # the sound may end within the last frame
+    (tmp_path / "t.csv").write_text("\n".join(["file,events,what", *(f"{row}-{RATE}.wav,1 0 1,2 0 1" for row in range(8))]))
+    for hop, late, early in ((120, False, False), (500, True, False), (40, False, True)):  # the sound may end within the last frame
         frames = EVENTS.replace("{kind: events}", f"{{kind: events, hop_ms: {hop}}}").replace("with: events", "with: events, classes: 3")
         (tmp_path / "frames.pipegen.yaml").write_text(frames)
         result = cli("validate", "frames.pipegen.yaml", "--data=all")
-        assert ("PG483" in result.output) is found, result.output
+        assert [code in result.output for code in ("PG483", "PG484")] == [late, early], result.output
 
 
 @pytest.mark.tf

@@ -286,7 +286,7 @@ def findings(code: str, told: SpecPage, content: bytes | None) -> list[Diagnosti
         claim_disk(spec.model, plans, collected.manifest, found.loaded.locate.label, room=2**30)
     except SpecError as error:
         return [*result, *error.diagnostics]
-    if code == "PG483":
+    if code in ("PG483", "PG484"):
         result += late_events(spec.model, collected.manifest, found.loaded.locate.label, None)
     if code in EJECTING:
         result += ejection_findings(spec, collected.manifest, plans)
