@@ -536,6 +536,37 @@ def test_a_store_keeps_what_follows_the_time_steps(tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("y", "units", "flat", "loss", "wrong"),
+    [
+        ("next", 6, True, "mse", ""),  # Keras leaves out a last axis of 1
+        ("next", 1, False, "mse", "the model gives 12×1 for each example, and `next` needs 6×1, a row for each step of time"),
+        ("next", 5, True, "mse", "the model gives 5 for each example, and `next` needs 6×1"),
+        ("state", 3, False, "sparse_categorical_crossentropy", ""),
+        ("state", 3, True, "sparse_categorical_crossentropy", "the model gives 3 for each example, and `state` needs 12×3"),
+    ],
+)
+def test_a_model_of_time_steps_is_checked(y: str, units: int, flat: bool, loss: str, wrong: str) -> None:
+    import keras
+
+    rows = np.arange(60)
+    values = {"x": {"kind": "series", "columns": ["a"]}, "next": {"kind": "series", "column": "a", "at": "horizon"}}
+    features = values | {"state": {"kind": "label", "column": "c", "classes": 3, "at": "past"}}
+    source = {"window": {"length": 24, "horizon": 6}, "features": {name: features[name] for name in ("x", y)}}
+    steps = [{"resample": {"length": 12}}]
+    given = {"pipegen": 1, "source": {"series": source}, "transforms": steps, "batch": {"size": 4}, "output": {"x": "x", "y": y}}
+    pipe = pipegen.build(given, data={"a": np.sin(rows), **({"c": rows % 3} if y == "state" else {})})
+    ends = keras.layers.Dense(units, activation="softmax" if y == "state" else None)
+    model = keras.Sequential([keras.Input((12, 1)), *([keras.layers.Flatten()] if flat else []), ends])
+    model.compile(loss=loss)
+    if wrong:
+        with pytest.raises(pipegen.ModelMismatchError, match=wrong):
+            pipe.check(model)
+    else:
+        assert "the model fits" in pipe.check(model)
+        model.fit(pipe.train, verbose=0)
+
+
 def test_an_export_names_the_factor_of_each_channel(tmp_path: Path) -> None:
     source, _ = with_states("csv", tmp_path)
     features = {"x": FEATURES["x"], "label": STATES["label"]}

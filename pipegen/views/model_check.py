@@ -10,7 +10,7 @@ from pipegen.errors import ModelMismatchError
 from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import is_are
-from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, PixelClass, Presence, kind_of
+from pipegen.ops.kinds.base import ExampleClass, Indices, Levels, PixelClass, Presence, Samples, TimestepClass, kind_of
 from pipegen.ops.step_bases import centred_values
 from pipegen.plan.outputs import encoding_of
 from pipegen.spec.models import Output, names
@@ -320,9 +320,12 @@ def check(
 
 
 def targets_of(plan: Plan) -> ElementType:
-    """Types of a stored record; for padded features, the output types, since items may be cut, and combining adds some; and for frames."""
-    own = {name: t for name, t in plan.out.items() if kind_of(t).storage in ("ragged", "made") or _of_frames(plan.emit.output, name)}
-    return plan.read.replace(**own)
+    """Types of a stored record; for padded features and along time, the output types, since items and times may be cut, and combining adds
+    items."""
+    made = {n: t for n, t in plan.out.items() if kind_of(t).storage in ("ragged", "made") or _of_frames(plan.emit.output, n)}
+    made |= {n: t for n, t in plan.out.items() if kind_of(t).has(Samples)}
+    classes = {n: t for n, t in plan.read.items() if kind_of(t).has(TimestepClass) and n in plan.out}
+    return plan.read.replace(**made, **{n: t.with_(shape=plan.out[n].shape[:1]) for n, t in classes.items()})
 
 
 def _of_frames(output: Output, feature: str) -> bool:
@@ -414,18 +417,36 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
         return []
     first = output.channels == "first" and kind_of(target).has(Indices)
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
-    if _of_frames(output, t.feature):
-        given = t.shape[1:-1] if len(t.shape) == len(target.shape) + 2 and t.shape[-1] == 1 else t.shape[1:]
-        fits = len(given) == len(target.shape) and all(None in pair or len({*pair}) == 1 for pair in zip(given, target.shape, strict=True))
-        due = f"`{t.feature}` is {_shape((None, *target.shape))}, the frames of its sound"
-        found = [] if fits or not t.shape else [f"the model gives {_shape(t.shape)} for each example, and {due}"]
+    own = counts_padding(t.loss)  # a custom loss may match items, or quantiles of values, in its own way
+    if (wanted := _along_time(output, t.feature, target)) is not None:
+        found = _steps_apart(t, wanted) if own or t.loss is None else []
     elif kind_of(target).storage in ("ragged", "made"):
-        found = _padding_of(t, target) if counts_padding(t.loss) else []  # a custom loss may match items in its own way
+        found = _padding_of(t, target) if own else []
     else:
         found = _units_of(output, t.feature, target, units) if isinstance(units, int) else []
     if t.loss is not None:
         found += _loss_problems(t, target, output, units)
     return [t.said + m for m in found]
+
+
+def _along_time(output: Output, feature: str, target: FeatureType) -> tuple[int | None, ...] | None:
+    """The shape that a target along time needs of the model's output, without the batch; `None` for another target."""
+    if _of_frames(output, feature) or kind_of(target).has(Samples):
+        return target.shape
+    if not kind_of(target).has(TimestepClass):
+        return None
+    return target.shape if encoding_of(output, feature, target) == "binary" else (*target.shape, target.classes)
+
+
+def _steps_apart(t: _Target, wanted: tuple[int | None, ...]) -> list[str]:
+    """Compares the model's output with the shape that a target along time needs; Keras leaves out a last axis of 1."""
+    pairs = [(t.shape[1:], wanted)]
+    pairs += [(t.shape[1:-1], wanted)] * (t.shape[-1:] == (1,)) + [(t.shape[1:], wanted[:-1])] * (wanted[-1:] == (1,))
+    fits = any(
+        len(given) == len(due) and all(None in both or both[0] == both[1] for both in zip(given, due, strict=True)) for given, due in pairs
+    )
+    needed = f"`{t.feature}` needs {_shape((None, *wanted))}, a row for each step of time"
+    return [] if fits or not t.shape else [f"the model gives {_shape(t.shape)} for each example, and {needed}"]
 
 
 def _padding_of(t: _Target, target: FeatureType) -> list[str]:

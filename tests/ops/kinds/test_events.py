@@ -280,10 +280,11 @@ def test_a_model_of_frames_is_checked() -> None:
         assert "loss: binary_crossentropy\n" in str(pipe)
         assert "the model fits" in pipe.check(model(units))
         with pytest.raises(
-            pipegen.ModelMismatchError, match=f"the model gives .* for each example, and `{name}` is .*, the frames of its sound"
+            pipegen.ModelMismatchError,
+            match=f"the model gives 200×3 for each example, and `{name}` needs 200.*, a row for each step of time",
         ):
             pipe.check(model(3))
-        with pytest.raises(pipegen.ModelMismatchError, match="the frames of its sound"):
+        with pytest.raises(pipegen.ModelMismatchError, match="a row for each step of time"):
             pipe.check(model(units, cut=1))
         with pytest.raises(pipegen.ModelMismatchError, match=f"is for classes, but `{name}` has truth values; use binary_crossentropy"):
             pipe.check(model(units, loss="sparse_categorical_crossentropy"))
