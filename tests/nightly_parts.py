@@ -75,7 +75,8 @@ PARTS = {
         _folders("spec plan diagnostics comparing locking migrate compat cli doctor monitor profiling quality")
         + _files("typing import_boundaries nightly_parts"),
     ),
-    "passes": Part("every combination through every pass", 20, _folders("passes physical")),
+    "passes": Part("passes, and the forms of their plans", 8, _folders("passes physical")),
+    "combinations": Part("every combination through every pass", 28, _files("every_combination", "passes/")),
     "backend": Part("kernels, orders, services, data", 10, _folders("backend service sampling data preparing")),
     "training": Part(
         "what trains, serves and is written out",
