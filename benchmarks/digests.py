@@ -226,7 +226,8 @@ def _fitting(step: Any, given: Any) -> Spec:
 
     if given.kind in ALONG_TIME:
         before = [{"mel_spectrogram": {}}] if len(given.shape) == 3 else []
-        return {"source": ALONG_TIME[given.kind], "transforms": [*before, step], "output": {"x": "x", "y": "x"}}
+        after = [{"crop_or_pad": {"seconds": 1}}] if "trim" in step else []  # which leaves sounds of several lengths
+        return {"source": ALONG_TIME[given.kind], "transforms": [*before, step, *after], "output": {"x": "x", "y": "x"}}
     sized = [] if given.shape in ((), None) or given.height is None else [{"resize": {"size": [given.height, given.width]}}]
     floats = [{"rescale": {"to": [0, 1]}}] if given.dtype.startswith("float") and given.interval != BYTE_RANGE else []
     floats += [{"cast": {"dtype": given.dtype}}] if given.dtype.startswith("float") and not floats else []

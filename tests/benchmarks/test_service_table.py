@@ -33,7 +33,8 @@ def test_a_way_is_shown_beside_the_first() -> None:
 
 @pytest.mark.tf
 @pytest.mark.nightly
-def test_the_service_is_measured_beside_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_service_is_measured_beside_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # or the words of a cell are on several lines
     write_photos(tmp_path / "photos")
     assert service.main([str(tmp_path / "photos"), "--repeats", "1", "--steps", "3", "--size", "24"]) == 0
     assert "by 1 worker" in capsys.readouterr().out
