@@ -19,6 +19,7 @@ import json
 import os
 import sys
 import tempfile
+import wave
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,6 +100,7 @@ SPECS: dict[str, Spec] = {
     "a schedule": _photos({"random_rotation": {"degrees": RAMP}}),
     "mixup and cutmix": _photos({"mixup": {"probability": 0.5}}, {"cutmix": {"probability": 0.5}}, output=ONE_HOT),
     "a mosaic": {"source": SCENES, "transforms": [*SMALL, "mosaic"], "output": {"x": "image", "y": "boxes"}},
+    "sounds": {"source": {"audio_folder": {"path": "words", "rate": 16000}}, "transforms": [{"crop_or_pad": {"seconds": 0.1}}]},
     "boxes": {"source": SCENES, "transforms": [*SMALL, *FLIP], "output": {"x": "image", "y": "boxes"}},
     "boxes, cut": {"source": SCENES, "transforms": ["random_iou_crop", *SMALL], "output": {"x": "image", "y": "boxes"}},
     "keypoints": {"source": POINTS, "transforms": [*SMALL, *FLIP], "output": {"x": "image", "y": "joints"}},
@@ -154,6 +156,11 @@ def write_data() -> None:
     """Writes pictures to the working folder: files in every form of every source, scenes with boxes, outlines and points, and masks."""
     rng = np.random.default_rng(7)
     np.savez("sounds.npz", x=rng.normal(0, 0.2, (12, 16000)).clip(-1, 1).astype(np.float32))
+    for i in range(COUNT):
+        Path("words", "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        with wave.open(str(Path("words", "ab"[i % 2], f"{i:02}.wav")), "wb") as file:
+            file.setparams((1, 2, 16000, 0, "NONE", ""))
+            file.writeframes(np.random.default_rng(i).integers(-3000, 3000, 1600, np.int16).tobytes())
     np.savez("rows.npz", a=rng.normal(size=120), b=rng.normal(size=120))
     photos = []
     for i in range(COUNT):
