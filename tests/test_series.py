@@ -519,6 +519,45 @@ def test_classes_follow_their_time_steps_over_epochs_hosts_and_caches(name: str,
         assert keyed(kept, epoch=1) == whole
 
 
+@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"random_time_warp": {"factor": 0.5, "probability": 0.6}},
+        {"random_window_warp": {"fraction": 0.3}},
+        {
+            "one_of": {
+                "steps": [
+                    {"random_time_warp": {"factor": 0.5}},
+                    {"random_window_warp": {"fraction": 0.3}},
+                    {"random_mask": {"fraction": 0.2}},
+                ]
+            }
+        },
+        {"random_order": {"steps": [{"random_time_warp": {"factor": 0.5, "probability": 0.6}}, {"random_window_warp": {"fraction": 0.3}}]}},
+    ],
+)
+def test_all_series_of_a_window_move_alike_in_time(step: dict[str, Any], views: int) -> None:
+    columns = {"time": np.arange(90), "other": np.arange(90) * 2.0, "label": np.arange(90)}
+    parts = {"x": {"columns": ["time"]}, "z": {"columns": ["other", "time"]}}
+    features = {name: {"kind": "series"} | own for name, own in parts.items()} | {"c": {"kind": "label", "column": "label", "at": "past"}}
+    source = {"window": {"length": 30}, "features": features}
+    output = {"x": ["x", "z"], "y": "c"}
+    own = {"views": views, "batch": {"size": 8}, "output": output}
+    pipe = pipegen.build({"pipegen": 1, "source": {"series": source}, "transforms": [step]} | own, data=columns)
+    moved = 0
+    for values, labels in pipe.train:
+        each = labels.values() if views > 1 else [labels]
+        for x, z, label in zip(values[:views], values[views:], each, strict=True):
+            time, other = x[..., 0].numpy(), z.numpy()
+            whole = (time != 0) & (other[..., 0] != 0)  # where no mask lies, which each series draws for itself
+            np.testing.assert_allclose(time[whole], other[..., 1][whole], atol=1e-4)
+            np.testing.assert_allclose(time[whole] * 2, other[..., 0][whole], atol=1e-4)
+            assert np.abs(time - label.numpy())[whole].max() < 2  # the class of the nearest row, after each of at most two steps
+            moved += (np.abs(np.diff(time, axis=1) - 1) > 0.01).any(1).sum()
+    assert moved > 20
+
+
 def test_a_store_keeps_what_follows_the_time_steps(tmp_path: Path) -> None:
     source, _ = with_states("csv", tmp_path)
     features = {"x": FEATURES["x"], "label": STATES["label"], "seen": FEATURES["x"] | {"observed": True}}

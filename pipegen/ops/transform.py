@@ -111,6 +111,10 @@ class Transform(Model):
         """Tests if it changes when things happen in a sound, with these arguments."""
         return self.moves_time
 
+    def shares_draws(self, kind: str) -> bool:
+        """Tests if the features of a kind share the draws of the first one in a record; by default each has draws of its own."""
+        return any(step.shares_draws(kind) for step in self.inner_steps())
+
     def num_draws(self) -> int:
         """Counts the numbers that one example draws, with these arguments. The backend appends one for a `probability` below 1, unless the
         step `handles_probability`."""

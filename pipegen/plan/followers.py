@@ -143,15 +143,15 @@ def chosen(ref: StepRef, type_: ElementType, written: Sequence[Transform]) -> tu
     return (), OpError("PG203", f"`{step.op}` needs a feature of kind {kinds_}, and the source has none", help=help_)
 
 
-def own_draws(ref: StepRef, offset: int, name: str) -> StepRef:
-    """The use of a step on one of several images: its draws begin at `offset`, and the image's name is part of their key.
+def own_draws(ref: StepRef, place: Callable[[Transform], tuple[int, str]]) -> StepRef:
+    """The use of a step on one of several images: its draws begin at an offset, and the image's name is part of their key; `place` returns
+    both for a step, and for a policy.
 
     Without a name it is the first image, whose draws the step's id alone keys.
     """
-    if not name:
-        return ref
-    choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, offset, name))
-    return replace(ref, start=ref.start + offset, id=f"{ref.id}@{name}", choice=choice)
+    choice = ref.choice and replace(ref.choice, policy=own_draws(ref.choice.policy, place))
+    offset, name = place(ref.step)
+    return replace(ref, start=ref.start + offset, id=f"{ref.id}@{name}" if name else ref.id, choice=choice)
 
 
 def marked(nodes: Sequence[Node]) -> tuple[Node, ...]:

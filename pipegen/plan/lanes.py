@@ -48,10 +48,12 @@ class Lanes:
         each = {branch: own.beside(whole) for branch, own in recipes(spec, split).items()}
         self._steps = [_with_decode(each[lane.branch].steps, type_) for lane in self._lanes]
         self._places: dict[str, tuple[int, str]] = {}
+        self._firsts: dict[str, tuple[int, str]] = {}  # the places of the first one of the same kind in a view
         draws: list[StepRef] = []
         offset = 0
         for lane in self._lanes:
             made = each[lane.branch]
+            firsts: dict[str, tuple[int, str]] = {}
             for image in anchors(type_):
                 if not self._in(lane, image):
                     continue
@@ -59,7 +61,8 @@ class Lanes:
                 # The first view of an image draws as the image does without views, so the image's name keys it.
                 key = image if lane is self._lanes[0] else name
                 self._places[name] = place = (offset, key if self._places else "")
-                draws += [own_draws(ref, *place) for ref in made.draws]
+                self._firsts[name] = firsts.setdefault(type_[image].kind, place)
+                draws += [own_draws(ref, partial(_always, place)) for ref in made.draws]
                 offset += sum(ref.num_draws for ref in made.draws)
         self.draws = tuple(draws)
 
@@ -84,8 +87,10 @@ class Lanes:
         return next((name for name in self.viewed for lane in self._lanes if self._name(lane, name) == feature), feature)
 
     def own(self, ref: StepRef, image: str) -> StepRef:
-        """The use of a step on an image, or on features aligned with it, with that image's draws."""
-        return own_draws(ref, *self._places.get(image, (0, "")))
+        """The use of a step on an image, or on features aligned with it, with that image's draws; or with those of the first series of a
+        window, if it moves time, which is one for all of them."""
+        kind = self._type[self.home(image)].kind
+        return own_draws(ref, lambda step: (self._firsts if step.shares_draws(kind) else self._places).get(image, (0, "")))
 
     def scales(self, ref: StepRef, feature: str, *, crops: bool) -> bool:
         """Tests if a step may decide the decoded size of a feature's file: all of its views have to need the same size."""
@@ -152,6 +157,10 @@ def viewed(type_: ElementType) -> dict[str, str]:
 
     images = {name: root(name) for name, _ in type_.items()}
     return {name: image for name, image in images.items() if image in having(type_, Values)}
+
+
+def _always(place: tuple[int, str], _step: Transform) -> tuple[int, str]:
+    return place
 
 
 def _split(steps: tuple[StepRef, ...]) -> list[tuple[tuple[StepRef, ...], StepRef | None]]:

@@ -42,8 +42,8 @@ class SeriesTransform(NeighbourhoodTransform):
 
 
 class TimeTransform(SeriesTransform):
-    """A step that moves values in time, or computes them of those at several times. What lies on the same time steps follows: which values
-    were observed, the calendar, and classes."""
+    """A step that moves values in time, or computes them of those at several times. All series of a window move alike, and what lies on the
+    same time steps follows: which values were observed, the calendar, and classes."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"series", "timestep_label"})
 
@@ -51,6 +51,9 @@ class TimeTransform(SeriesTransform):
 
     def reaches(self, x: FeatureType) -> bool:
         return lies_on_steps(x)
+
+    def shares_draws(self, kind: str) -> bool:
+        return kind == "series"
 
     def on(self, x: FeatureType) -> Transform:
         step = self.model_copy()
