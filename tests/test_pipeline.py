@@ -366,6 +366,54 @@ def test_a_model_that_does_not_fit_is_told_why(pipe: Any, arguments: dict[str, A
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("channels", ["last", "first"])
+@pytest.mark.parametrize(
+    ("kind", "encode"),
+    [
+        ("label", "int"),
+        ("label", "one_hot"),
+        ("label", "binary"),
+        ("tensor", "none"),
+        ("vector", "none"),
+        ("mask", "int"),
+        ("mask", "binary"),
+    ],
+)
+def test_the_whole_shape_of_an_output_is_compared(kind: str, encode: str, channels: str) -> None:
+    import keras
+
+    if kind == "mask" and channels == "first" and encode == "int":
+        pytest.skip("no loss of Keras has the classes of pixels first")
+    classes, first = 2 if encode == "binary" else 3, channels == "first"
+    numbers = np.random.default_rng(0).integers(0, classes, (16, 8, 8, 1), np.uint8)
+    held = {"mask": numbers, "tensor": numbers[:, 0, 0, 0].astype(np.float32), "vector": numbers[:, 0, :3, 0].astype(np.float32)}
+    feature = {"kind": "tensor"} if encode == "none" else {"kind": kind, "classes": classes}
+    output = {"x": "x", "y": "y", "channels": channels} | ({} if encode == "none" else {"encode": {"y": encode}})
+    source = {"arrays": {"features": {"x": {"kind": "image"}, "y": feature}}}
+    given = {"pipegen": 1, "source": source, "transforms": [{"resize": {"size": [4, 6]}}], "batch": {"size": 4}, "output": output}
+    pipe = pipegen.build(given, data={"x": np.zeros((16, 8, 8, 3), np.uint8), "y": held.get(kind, numbers[:, 0, 0, 0])})
+    loss = {"int": "sparse_categorical_crossentropy", "one_hot": "categorical_crossentropy", "binary": "binary_crossentropy"}.get(
+        encode, "mse"
+    )
+
+    def model(*end: int) -> Any:
+        start = keras.Input((3, 4, 6) if first else (4, 6, 3))
+        units = keras.layers.Dense(int(np.prod(end)))(keras.layers.Flatten()(start))
+        made = keras.Model(start, keras.layers.Activation("linear" if loss == "mse" else "sigmoid")(keras.layers.Reshape(end)(units)))
+        made.compile(loss=loss)
+        return made
+
+    units = 1 if encode == "binary" or kind == "tensor" else 3
+    fits = (units,) if kind != "mask" else (units, 4, 6) if first else (4, 6, units)
+    right = model(*fits)
+    assert "the model fits" in pipe.check(right)
+    right.fit(pipe.train, verbose=0)
+    apart = [(7, *fits), (*fits[:-1], 20, fits[-1]), (*fits[:-1], fits[-1] + 1)]
+    for wrong in apart if kind != "mask" else [*apart, (3, *fits[1:]), (5, *fits[1:]), (units,), (5, 6, units)]:
+        with pytest.raises(ModelMismatchError, match=r"the model (gives|ends in)"):
+            pipe.check(model(*wrong))
+
+
 def test_everything_that_does_not_fit_is_listed_at_once(photo_folder: Path) -> None:
     made = pipeline(photo_folder, transforms=[RESIZE], output={"x": {"photo": "image"}, "encode": {"label": "one_hot"}})
     with pytest.raises(ModelMismatchError) as caught:

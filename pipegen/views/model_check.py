@@ -321,11 +321,15 @@ def check(
 
 def targets_of(plan: Plan) -> ElementType:
     """Types of a stored record; for padded features and along time, the output types, since items and times may be cut, and combining adds
-    items."""
+    items. Classes of pixels and of time steps have the shape that leaves the steps."""
     made = {n: t for n, t in plan.out.items() if kind_of(t).storage in ("ragged", "made") or _of_frames(plan.emit.output, n)}
     made |= {n: t for n, t in plan.out.items() if kind_of(t).has(Samples)}
-    classes = {n: t for n, t in plan.read.items() if kind_of(t).has(TimestepClass) and n in plan.out}
-    return plan.read.replace(**made, **{n: t.with_(shape=plan.out[n].shape[:1]) for n, t in classes.items()})
+    for name, t in plan.read.items():
+        if name in plan.out and kind_of(t).has(PixelClass):
+            shape = plan.out[name].shape
+            first = plan.emit.output.channels == "first" and kind_of(t).has(Indices)
+            made[name] = t.with_(shape=shape[:1] if kind_of(t).has(TimestepClass) else (*shape[1:], 1) if first else (*shape[:-1], 1))
+    return plan.read.replace(**made)
 
 
 def _of_frames(output: Output, feature: str) -> bool:
@@ -418,35 +422,46 @@ def _of_target(t: _Target, output: Output, record: ElementType) -> list[str]:
     first = output.channels == "first" and kind_of(target).has(Indices)
     units = None if not t.shape else t.shape[1] if first and len(t.shape) == 4 else t.shape[-1]
     own = counts_padding(t.loss)  # a custom loss may match items, or quantiles of values, in its own way
-    if (wanted := _along_time(output, t.feature, target)) is not None:
-        found = _steps_apart(t, wanted) if own or t.loss is None else []
-    elif kind_of(target).storage in ("ragged", "made"):
+    if not _of_frames(output, t.feature) and kind_of(target).storage in ("ragged", "made"):
         found = _padding_of(t, target) if own else []
     else:
-        found = _units_of(output, t.feature, target, units) if isinstance(units, int) else []
+        found = _units_of(output, t.feature, target, units) if isinstance(units, int) and not _is_along(output, t.feature, target) else []
+        found = found or (_shapes_apart(t, output, target, units) if own or t.loss is None else [])
     if t.loss is not None:
         found += _loss_problems(t, target, output, units)
     return [t.said + m for m in found]
 
 
-def _along_time(output: Output, feature: str, target: FeatureType) -> tuple[int | None, ...] | None:
-    """The shape that a target along time needs of the model's output, without the batch; `None` for another target."""
-    if _of_frames(output, feature) or kind_of(target).has(Samples):
+def _is_along(output: Output, feature: str, target: FeatureType) -> bool:
+    """Tests if a target has a row for each step of time."""
+    return _of_frames(output, feature) or kind_of(target).has(Samples, TimestepClass)
+
+
+def _wanted(output: Output, feature: str, target: FeatureType, units: int | None) -> tuple[int | None, ...]:
+    """The shape that a target needs of a model that ends in a number of units, without the batch."""
+    kind = kind_of(target)
+    if _of_frames(output, feature) or not kind.has(ExampleClass, PixelClass):
         return target.shape
-    if not kind_of(target).has(TimestepClass):
-        return None
-    return target.shape if encoding_of(output, feature, target) == "binary" else (*target.shape, target.classes)
+    each = target.shape if kind.has(TimestepClass) else target.shape[:-1] if kind.has(PixelClass) else ()
+    single = encoding_of(output, feature, target) == "binary" or (units == 1 and target.classes == 2 and not kind.has(TimestepClass))
+    ends = 1 if single else target.classes
+    return (ends, *each) if output.channels == "first" and kind.has(Indices) else (*each, ends)
 
 
-def _steps_apart(t: _Target, wanted: tuple[int | None, ...]) -> list[str]:
-    """Compares the model's output with the shape that a target along time needs; Keras leaves out a last axis of 1."""
+def _shapes_apart(t: _Target, output: Output, target: FeatureType, units: int | None) -> list[str]:
+    """Compares the shape of the model's output with the one that a target needs; Keras leaves out a last axis of 1, and would else repeat
+    a target, such as a number for each example, along an axis that only the output has."""
+    wanted = _wanted(output, t.feature, target, units)
     pairs = [(t.shape[1:], wanted)]
     pairs += [(t.shape[1:-1], wanted)] * (t.shape[-1:] == (1,)) + [(t.shape[1:], wanted[:-1])] * (wanted[-1:] == (1,))
     fits = any(
         len(given) == len(due) and all(None in both or both[0] == both[1] for both in zip(given, due, strict=True)) for given, due in pairs
     )
-    needed = f"`{t.feature}` needs {_shape((None, *wanted))}, a row for each step of time"
-    return [] if fits or not t.shape else [f"the model gives {_shape(t.shape)} for each example, and {needed}"]
+    if fits or not t.shape:
+        return []
+    what = ", a row for each step of time" if _is_along(output, t.feature, target) else ""
+    needed = times(wanted) or "one number"
+    return [f"the model gives {_shape(t.shape)} for each example, and `{t.feature}` needs {needed}{what}"]
 
 
 def _padding_of(t: _Target, target: FeatureType) -> list[str]:
