@@ -34,7 +34,7 @@ from pipegen.spec import lengths
 from pipegen.spec.locate import Locate
 from pipegen.spec.models import UNENCODED, Encoding, Output, PipelineSpec, names
 from pipegen.spec.source_map import KeyPath
-from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, times
+from pipegen.types import BYTE_RANGE, ElementType, FeatureType, Interval, length_name, times
 
 
 @dataclass
@@ -128,7 +128,8 @@ def _frames(plan: OutputPlan, name: str, type_: ElementType) -> None:
     own = sound_of(type_[sound])
     steps = type_[sound].shape[0]
     y = FeatureType("tensor", "float32", (steps,) if name == home else (steps, x.classes), Interval(0.0, 1.0), uniform=True)
-    stage = FrameLabels(name, home, sound, own.rate, own.hop or 1.0, None if name == home else x.classes or 0)
+    padded = length_name(sound) in type_ and type_[length_name(sound)].kind == "length"
+    stage = FrameLabels(name, home, sound, own.rate, own.hop or 1.0, None if name == home else x.classes or 0, padded)
     # Those of the classes read the events, which are therefore replaced last.
     plan.stages.insert(len(plan.stages) if name == home else 0, (name, stage, y))
 

@@ -11,6 +11,7 @@ from pipegen.ops.families.lengths import MarkLength, MeasureLength, PadLength
 from pipegen.ops.kinds.base import Numbers, Samples, kind_of, single_values
 from pipegen.ops.sampling_sections import LengthBuckets, LengthColumn, Padding
 from pipegen.ops.stage import Stage
+from pipegen.plan import timeline_planning as timeline
 from pipegen.plan.assembly import Findings
 from pipegen.plan.outputs import meant_feature
 from pipegen.spec import lengths
@@ -50,6 +51,8 @@ def padded(
             shape=(to, *x.shape[1:]), uniform=x.uniform or to is None, interval=None if x.interval is None else interval, longest=None
         )
         listed = of == lengths.bucketed_feature(spec)
+        if padding.longer == "cut":
+            yield from ((stage, {}) for stage in timeline.cut(type_, name, to))
         yield PadLength(name, to, padding.value, padding.longer, listed), {name: y}
         yield MarkLength(mask, length, to), {mask: FeatureType("valid", "bool", (to,), uniform=to is None)}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pipegen.errors import OpError
 from pipegen.ops.families.decoder import SoundDecoder
-from pipegen.ops.families.item_stages import EnterSound, MoveInSound
+from pipegen.ops.families.item_stages import CutInSound, EnterSound, MoveInSound
 from pipegen.ops.families.sounds import TimeTransform
 from pipegen.ops.kinds.audio import sound_of
 from pipegen.ops.kinds.base import Timeline, kind_of
@@ -44,3 +44,10 @@ def moved(refs: Sequence[StepRef], type_: ElementType, sound: str) -> Emitted:
         x = type_[name]
         rate = sound_of(type_[sound]).rate
         yield MoveInSound(name, x.kind, sound, rate, x.details, type_.riders(name), tuple(refs)), name, x
+
+
+def cut(type_: ElementType, sound: str, to: int | None) -> Iterator[Stage]:
+    """Yields the stages that cut the items of a sound, or of its spectra, as it is about to be cut to a length."""
+    for name in happening_in(type_, sound):
+        x, own = type_[name], sound_of(type_[sound])
+        yield CutInSound(name, x.kind, sound, own.rate, x.details, type_.riders(name), to, own.hop or 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 from pipegen.backend.features import Features, Params
 from pipegen.backend.index.draws import acts, own_draws, step_of
 from pipegen.backend.kernels.moving import keep_items
+from pipegen.errors import InternalError
 from pipegen.ops.families import item_stages as st
 from pipegen.ops.families.sounds import TimeMap
 from pipegen.ops.kinds.base import timeline_of
@@ -33,6 +35,17 @@ def move_in_sound(stage: st.MoveInSound, features: Features) -> None:
     moved = timeline_of(stage.kind).move
     times = start / float(stage.rate), _seconds(whole.length, stage.rate)
     keep_items(stage, features, *moved(features[stage.feature], factor, *times, stage.details))
+
+
+def cut_in_sound(stage: st.CutInSound, features: Features) -> None:
+    """Cuts the items of a batch as their sounds are about to be cut to a length, in place."""
+    items, steps = features[stage.feature], sizes(features[stage.sound])[0]
+    if stage.to is None:
+        raise InternalError(f"`{stage.sound}` is cut to a length that is not known")
+    longest = stage.to * stage.hop / stage.rate
+    length = tf.where(steps > stage.to, tf.constant(longest, tf.float64), tf.constant(math.inf, tf.float64))
+    still = tf.zeros(tf.shape(items)[:1], tf.float64)
+    keep_items(stage, features, *timeline_of(stage.kind).move(items, still + 1.0, still, length, stage.details))
 
 
 def retime_params(stage: s.Retime, features: Features) -> Params:
@@ -80,6 +93,7 @@ def frame_labels(stage: st.FrameLabels, features: Features) -> None:
     first, last = tf.floor(first), tf.maximum(tf.math.ceil(last), tf.floor(first) + 1.0)
     place = tf.range(tf.cast(steps, tf.float64), dtype=tf.float64)
     on = (place >= first[..., None]) & (place < last[..., None]) & features[valid_name(stage.home)][..., None]
+    on = on & features[valid_name(stage.sound)][:, None] if stage.padded else on
     if stage.classes is None:
         found = tf.cast(tf.reduce_any(on, 1), tf.float32)
     else:

@@ -292,6 +292,7 @@ LOWERINGS: dict[type[Stage], Lowering] = {
     **dict.fromkeys((item_stages.Bend, item_stages.BendEach), Lowering(batch=moving.bend)),
     item_stages.EnterSound: Lowering(batch=in_sound.enter_sound),
     item_stages.MoveInSound: Lowering(batch=in_sound.move_in_sound),
+    item_stages.CutInSound: Lowering(batch=in_sound.cut_in_sound),
     item_stages.FrameLabels: Lowering(batch=in_sound.frame_labels),
     item_stages.CombineItems: Lowering(batch=moving.combine_items),
     item_stages.Limit: Lowering(batch=moving.limit),

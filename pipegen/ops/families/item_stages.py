@@ -149,9 +149,22 @@ class MoveInSound(InSound):
 
 
 @dataclass(frozen=True, slots=True)
+class CutInSound(InSound):
+    """Cuts items to the first `to` steps of a sound that has more, and drops those behind; a step has `hop` frames. `to` is unknown before
+    the data is listed."""
+
+    to: int | None = None
+    hop: float = 1.0
+
+    def says(self) -> str:
+        return f"cut with `{self.sound}`" + ("" if self.to is None else f" to {self.to}")
+
+
+@dataclass(frozen=True, slots=True)
 class FrameLabels(Stage):
     """Replaces items in a sound, or with a number of `classes` what they have one of each, by what happens in each step of the sound, whose
-    distance is `hop` frames of the `rate`; `home` has the items. The number is 0 before the data is listed."""
+    distance is `hop` frames of the `rate`; `home` has the items. The number is 0 before the data is listed. Nothing happens in the padding
+    of a sound that is `padded`."""
 
     compilable: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
@@ -162,12 +175,14 @@ class FrameLabels(Stage):
     rate: int
     hop: float
     classes: int | None = None
+    padded: bool = False
 
     def touches(self) -> tuple[str, ...]:
         return (self.feature, *self.needs())
 
     def needs(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.home, valid_name(self.home), self.sound) if name != self.feature)
+        read = (self.home, valid_name(self.home), self.sound, *([valid_name(self.sound)] if self.padded else []))
+        return tuple(name for name in read if name != self.feature)
 
     def says(self) -> str:
         every = "frame" if self.hop == 1 else f"{self.hop / self.rate * 1000:g} ms"

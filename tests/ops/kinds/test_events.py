@@ -264,6 +264,66 @@ def test_frames_are_labelled_by_what_overlaps_them() -> None:
             np.testing.assert_array_equal(happening, due.max(1))
 
 
+def uneven(folder: Path, steps: list[Any], **own: Any) -> Any:
+    """A pipeline on sounds of several lengths, each with an event from its 0.1 s to its end, and another one."""
+    from pipegen.ops.lowering.sounds import encode_wav
+
+    for length in LENGTHS:
+        (folder / f"{length}.wav").write_bytes(encode_wav(np.full((length, 1), 0.5, np.float32), RATE))
+    rows = [{"file": f"{n}.wav", "starts": [0.1, 0.15], "ends": [n / RATE, 0.2], "what": ["first", "second"]} for n in LENGTHS]
+    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    features = {
+        "sound": {"kind": "audio", "rate": RATE, "column": "file"},
+        "events": {"kind": "events", "columns": ["starts", "ends"]},
+        "name": {"kind": "label", "column": "what", "with": "events"},
+    }
+    source = {"jsonl": {"path": str(folder / "t.jsonl"), "features": features}}
+    return pipegen.build(spec_of(steps, source=source, shuffle="none", **own), runtime={"jit": "never"})
+
+
+LENGTHS = [500, 1200, 800, 2000, 1000, 801, 300, 1999]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"pad": {"to": 800, "longer": "cut"}},
+        {"pad": {"sound": {"to": 800, "longer": "cut"}}},
+        {"pad": {"longer": "cut"}, "buckets": {"by": "length", "sizes": [400, 800]}},
+    ],
+)
+def test_events_are_cut_with_the_sound_that_padding_cuts(batch: dict[str, Any], tmp_path: Path) -> None:
+    output = {"x": ["sound", "sound_length"], "y": ["events", "events_valid", "name"]}
+    cut = examples(uneven(tmp_path, [], batch={"size": 4, "remainder": "keep"} | batch, output=output))
+    assert sorted(int(length) for _, length, *_ in cut) == sorted(min(length, 800) for length in LENGTHS)
+    for sound, length, events, valid, names in cut:
+        due = [[0.1, length / RATE], [0.15, 0.2]]
+        np.testing.assert_allclose(events[valid], due, atol=1e-6)
+        assert not sound[length:].any()
+        assert names[valid].tolist() == [0, 1]
+    behind = examples(uneven(tmp_path, [], batch={"size": 4, "pad": {"to": 120, "longer": "cut"}}, output=output))
+    assert all(valid.tolist() == [True, False] for *_, valid, _ in behind)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_events_are_cut_with_spectra_and_nothing_happens_in_their_padding(center: bool, tmp_path: Path) -> None:
+    steps = [{"mel_spectrogram": {"window_ms": 64, "hop_ms": 20, "bands": 8, "center": center}}]
+    output = {"x": ["sound", "sound_length", "sound_valid"], "y": ["events", "events_valid", "name"]}
+    labels = output | {"encode": {"events": "frames", "name": "frames"}, "y": ["events", "name"]}
+    pad = {"pad": {"to": 40, "longer": "cut"}}
+    plain, framed = (examples(uneven(tmp_path, steps, batch={"size": 4} | pad, output=own)) for own in (output, labels))
+    for length, (_, steps_of, there, events, valid, _), (*_, happening, named) in zip(LENGTHS, plain, framed, strict=True):
+        frames = 1 + length // 20 if center else 1 + (length - 64) // 20
+        assert steps_of == min(frames, 40)
+        np.testing.assert_allclose(
+            events[valid], [[0.1, min(length / RATE, 0.8) if frames > 40 else length / RATE], [0.15, 0.2]], atol=1e-6
+        )
+        due = np.zeros(40)
+        due[5 : -(-length // 20)] = 1
+        np.testing.assert_array_equal(happening, due * there)
+        np.testing.assert_array_equal(named[:, 0], due * there)
+
+
 def test_a_model_of_frames_is_checked() -> None:
     """Each frame has 0 or 1, for each class, or for whatever happens."""
     import keras
