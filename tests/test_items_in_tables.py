@@ -200,6 +200,15 @@ def test_rows_of_one_example_have_to_agree(tmp_path: Path) -> None:
     assert np.concatenate([y for _, y in batches(pipe.train)]).tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
 
 
+def test_an_item_of_one_row_never_meets_the_value_of_another(tmp_path: Path) -> None:
+    """A box without a class, and a class without a box, of one image."""
+    text = GROUPED.replace("9,8,cat", "9,8,").replace("3,3,5.5,6,dog", ",,,,dog", 1)
+    with pytest.raises(pipegen.SpecError, match=r"t.csv:2 has 0 items of `name` and 1 of `boxes`"):
+        pipegen.build(grouped(tmp_path, text))
+    with pytest.raises(pipegen.SpecError, match=r"t.csv:2 cannot be `boxes`"):
+        pipegen.build(grouped(tmp_path, GROUPED.replace("1,2,9,8", "1,2,,")))  # half a box
+
+
 def test_a_file_in_several_rows_is_advised_to_be_one_example(tmp_path: Path) -> None:
     spec = grouped(tmp_path)
     del spec["source"]["csv"]["group"]

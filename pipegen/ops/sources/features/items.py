@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pipegen.errors import OpError
+from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.ops.fields.columns import Column, Place, Ragged, counted_up, spread
 from pipegen.ops.fields.labels import split_text
@@ -22,12 +23,28 @@ StoredValues = Sequence[Any]
 """The stored value of each record: a list of numbers or texts, perhaps nested, or an array."""
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows that records of several rows have: their values of a feature, and their places; and the numbers of those of each record."""
+
+    values: Callable[[str], StoredValues]
+    place_in: Callable[[str], Place]
+    of_records: Sequence[Sequence[int]]
+
+    def joined(self, items: Ragged) -> Ragged:
+        """Joins the items of the rows of each record."""
+        order: Ints = np.array([row for rows in self.of_records for row in rows], np.int64)
+        lengths = [int(items.lengths[list(rows)].sum()) for rows in self.of_records]
+        return Ragged(items[order].values, np.array(lengths, np.int64))
+
+
 def read_items(
     features: Mapping[str, AnyKind],
     values: Callable[[str], StoredValues],
     place_in: Callable[[str], Place],
     kept: Callable[[str, Callable[[], Ragged]], Ragged] | None = None,
     used: Ints | None = None,
+    rows: Rows | None = None,
 ) -> dict[str, Column]:
     """Reads the features of items of all records. Returns those that others are `with` first.
 
@@ -37,6 +54,7 @@ def read_items(
         place_in: Returns the function that describes the place of a record's value of a feature.
         kept: Returns the kept items of a feature, else those that the given function reads, and keeps them.
         used: The numbers of the records that are used, by default of all; others have no items.
+        rows: The rows that the records are made of, if they have several; labels of frames are read for whole records.
 
     Raises:
         OpError: `PG431` for a value that cannot be one of the feature, `PG418` for another number of items than that of the feature that it
@@ -44,12 +62,15 @@ def read_items(
     """
     wanted = {name: feature for name, feature in features.items() if feature.own_kind.ragged or feature.own_kind.has(ExampleClass)}
     stored: dict[str, Ragged] = {}
+    of_rows: dict[str, Ints] = {}
     columns: dict[str, Column] = {}
     for name in homes_first(wanted):
         feature, events = wanted[name], stored[wanted[name].home or ""] if wanted[name].home else None
         place, home, hop = place_in(name), None if events is None else events.lengths, hop_of(name, wanted)
         read = partial(_items, name, feature, values, home, place)
-        if hop is not None:
+        if rows is not None and hop is None:
+            read = partial(_items_of_rows, name, feature, rows, of_rows)
+        elif hop is not None:
             read = partial(items_of_frames, name, feature, values, events, hop, place)
         try:
             items = stored[name] = kept(name, read) if kept is not None else read()
@@ -62,6 +83,17 @@ def read_items(
             if odd is not None:
                 raise odd
     return columns | item_numbers(features, columns)
+
+
+def _items_of_rows(name: str, feature: AnyKind, rows: Rows, lengths: dict[str, Ints]) -> Ragged:
+    """Reads the items of records of several rows, whose `lengths` it notes; in each row, features that belong together need as many."""
+    home, place = None if feature.home is None else lengths[feature.home], rows.place_in(name)
+    items = _items(name, feature, rows.values, home, place)
+    lengths[name] = items.lengths
+    odd = None if home is None else items_apart(name, items.lengths, str(feature.home), home, place)
+    if odd is not None:
+        raise odd
+    return rows.joined(items)
 
 
 def homes_first(features: Mapping[str, Any]) -> list[str]:

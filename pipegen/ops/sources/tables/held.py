@@ -18,7 +18,7 @@ from pipegen.ops.fields.labels import Values, is_missing
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
-from pipegen.ops.sources.features.items import read_items, side_by_side
+from pipegen.ops.sources.features.items import Rows, read_items, side_by_side
 from pipegen.ops.sources.features.predicate import parse_arithmetic
 from pipegen.ops.sources.tables.features import InTable, TableFeature
 from pipegen.ops.sources.tables.table import Columns, Table
@@ -37,12 +37,16 @@ def read_held(features: Mapping[str, InTable], table: Table, tried: Attempts) ->
     labels = having(features, ExampleClass)
     read = {name: tried.of(_labels if name in labels else _numbers, table, name, feature) for name, feature in dense.items()}
 
-    def place_in(name: str) -> Place:
+    def place_in(table: Table, name: str) -> Place:
         feature = features[name]
         return table.at(feature.columns[0] if feature.columns else feature.column_of(name), "").place
 
+    def reads(table: Table) -> tuple[Callable[[str], list[Any]], Callable[[str], Place]]:
+        return partial(_lists, table, features), partial(place_in, table)
+
     others = {name: feature for name, feature in features.items() if name not in labels}
-    items = tried.of(read_items, others, partial(_lists, table, features), place_in) or {}
+    rows = None if table.ungrouped is None else Rows(*reads(table.ungrouped), table.members)
+    items = tried.of(partial(read_items, rows=rows), others, *reads(table)) or {}
     return {name: column for name, column in (*read.items(), *items.items()) if column is not None}
 
 
