@@ -50,7 +50,7 @@ def flat(dataset: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("given", [
     {}, {"label_mode": "categorical"}, {"label_mode": None}, {"labels": None}, {"output_sequence_length": 500}, {"batch_size": 5},
     {"class_names": ["class_2", "class_0", "class_1"]}, {"labels": [i % 2 for i in range(17)]}, {"ragged": True, "batch_size": 4},
-    {"batch_size": None}, {"batch_size": None, "output_sequence_length": 450},
+    {"batch_size": None}, {"batch_size": None, "output_sequence_length": 450}, {"output_sequence_length": 5000, "batch_size": 3},
 ], ids=str)  # fmt: skip
 def test_in_order_all_is_as_in_keras(folder: Path, given: dict[str, Any]) -> None:
     ours = audio_dataset_from_directory(folder, shuffle=False, verbose=False, **given)

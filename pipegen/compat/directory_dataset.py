@@ -696,7 +696,9 @@ def audio_dataset_from_directory(
         given = asked[name]
         if given is not None and (not isinstance(given, int) or given < 1):
             raise ValueError(f"`{name}` is a whole number above 0, got {given!r}")
-    return _datasets(asked, RAGGED_SOUNDS if ragged or (batch_size is None and output_sequence_length is None) else SOUNDS)
+    if output_sequence_length is not None:
+        return _datasets(asked, SOUNDS_OF_ONE_LENGTH)
+    return _datasets(asked, RAGGED_SOUNDS if ragged or batch_size is None else SOUNDS)
 
 
 def _sound_sections(asked: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
@@ -733,4 +735,5 @@ def _each_its_length(x: Any, _data_format: str) -> tf.RaggedTensor:
 
 
 SOUNDS = Utility((".wav",), "sounds", _sound_sections, _sound_element, _to_the_longest)
+SOUNDS_OF_ONE_LENGTH = replace(SOUNDS, input=lambda x, _data_format: x[0])
 RAGGED_SOUNDS = replace(SOUNDS, input=_each_its_length, ragged=True)
