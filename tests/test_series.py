@@ -617,6 +617,36 @@ def test_an_export_names_the_factor_of_each_channel(tmp_path: Path) -> None:
     assert np.shape(factors) == (pipe.peek("train", 1)[0].shape[-1],)
 
 
+@pytest.mark.parametrize("views", [1, 2])
+def test_an_export_has_every_feature(views: int, tmp_path: Path) -> None:
+    """In files or in the table: classes of time steps as the steps moved them, and numbers."""
+    features = {
+        "x": {"kind": "series", "columns": ["at", "other"]},
+        "state": {"kind": "label", "column": "state", "at": "past", "classes": ["p", "q", "r"]},
+        "later": {"kind": "label", "column": "state", "at": "horizon", "classes": ["p", "q", "r"]},
+        "next": {"kind": "tensor", "column": "other", "at": "next"},
+        "last": {"kind": "label", "column": "state", "at": "last", "classes": ["p", "q", "r"]},
+    }
+    rows = np.arange(60)
+    data = {"at": rows, "state": rows // 4 % 3, "other": rows * 2.0}
+    source = {"window": {"length": 12, "horizon": 3}, "features": features}
+    steps = [{"random_time_warp": {"factor": 0.5}}]
+    given = {"pipegen": 1, "source": {"series": source}, "transforms": steps, "views": views, "output": {"x": "x", "y": [*features][1:]}}
+    done = pipegen.build(given, data=data).export(tmp_path, examples=20)
+    moved = 0
+    for line in map(json.loads, done.table.read_text().splitlines()):
+        first = int(line["source"].rpartition("#")[2])
+        assert line["last"] == "pqr"[(first + 11) // 4 % 3]
+        assert line["next"] == 2 * (first + 12)
+        for view in [""] if views == 1 else ["_1", "_2"]:
+            file = line["file_name" if view in ("", "_1") else f"x{view}_file_name"]
+            times = np.load(tmp_path / file)[:, 0]
+            assert line[f"later{view}"] == ["pqr"[(first + 12 + i) // 4 % 3] for i in range(3)]
+            assert line[f"state{view}"] == ["pqr"[round(float(time)) // 4 % 3] for time in times]
+            moved += not np.allclose(np.diff(times), 1)
+    assert moved > 10
+
+
 def unfilled(caplog: pytest.LogCaptureFixture, **own: Any) -> list[str]:
     """The findings about missing values that reach the output."""
     columns = rows()

@@ -118,7 +118,7 @@ def export(
 
 
 def _tell(done: Exported, split: str, draws: int) -> None:
-    what = "sounds" if done.files and done.files[0].endswith(".wav") else "images"
+    what = {".wav": "sounds", ".npy": "arrays"}.get(os.path.splitext(done.files[0])[1] if done.files else "", "images")
     say(f"wrote {len(done.files)} {what} of split {split} and {done.table}")
     if draws > 1 and done.epochs == 1:
         say(f"  one version each: split {split} has no random steps")

@@ -189,7 +189,7 @@ def views_of(plan: Plan, feature: str) -> tuple[str, ...]:
 
 
 def augmented(plan: Plan, size: int | None) -> Plan:
-    """Removes from an unoptimised plan the stages that finish an image; it then outputs pictures and ragged features alone.
+    """Removes from an unoptimised plan the stages that finish an image; it then outputs every feature.
 
     `size` is the batch size, with a smaller last batch; `None` leaves it.
     """
@@ -211,7 +211,7 @@ def augmented(plan: Plan, size: int | None) -> Plan:
                 done.append(Placed(item.stage, mended(item.before), mended(item.after)))
         else:
             out = mended(item.out)
-            done.append(_changed(item, out, size, (*pictures(out), *ragged(out))))
+            done.append(_changed(item, out, size, (*pictures(out), *beside(out))))
     return pack(plan, done)
 
 
@@ -231,14 +231,14 @@ def picture_of(image: Array, side: int, *, enlarges: bool = False) -> Image.Imag
     return shown.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.BICUBIC)
 
 
-def ragged(type_: ElementType) -> tuple[str, ...]:
-    """Lists the features with any number of items, and those that mark the real items."""
-    return tuple(name for name, t in type_.items() if kind_of(t).storage in ("ragged", "made") and not kind_of(t).has(InstanceNumber))
+def beside(type_: ElementType) -> tuple[str, ...]:
+    """Lists the features that are not shown as pictures, without numbers of items that only masks of instances read."""
+    return tuple(name for name, t in type_.items() if kind_of(t).values is None and not kind_of(t).has(InstanceNumber))
 
 
 def with_index(plan: Plan) -> Plan:
     """Adds the entries of the index to the output of a compiled plan."""
-    return plan.each(lambda own: _emitting(own, (*pictures(own.emit.out), *ragged(own.emit.out), *INDEX)))
+    return plan.each(lambda own: _emitting(own, (*pictures(own.emit.out), *beside(own.emit.out), *INDEX)))
 
 
 def _emitting(plan: Plan, features: Iterable[str]) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.families.combining import GROUP
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, Presence, having, kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import read_once
@@ -63,7 +64,7 @@ class Exported:
 
     folder: Path  # the folder
     table: Path  # the file with a line for each example
-    files: tuple[str, ...]  # the names of the images, in the order of the table, without masks
+    files: tuple[str, ...]  # the names of the images or sounds, in the order of the table, without masks
     epochs: int = 1  # the number of epochs of the versions; one without random steps
     missing: int = 0
     """The number of chosen examples that an epoch lacks: damaged ones, which are replaced, and those of a dropped last batch."""
@@ -119,6 +120,8 @@ class _Source:
         self.columns = {name: values for name, values in dense.items() if kind_of(record[name]).storage == "dense"}
         self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).has(InstanceNumber)]
+        told = {*self.columns, *self.types, *self.items}
+        self.computed = [n for n in drawn.beside(self.plain.out) if n not in told and not kind_of(self.plain.out[n]).has(Presence)]
         self.parameters = drawn.DrawnParameters(self.executor, self.plain, self.keys)
         self.missing = 0
         self.scaled: dict[str, tuple[float, float]] = {}
@@ -196,17 +199,21 @@ class _Source:
                 if bounds is not None:
                     line[f"{name}_scaled_from"] = self.scaled[name] = bounds
             for name in self.items:
-                line[name] = self._items(name, batch[name][i][batch[self.plain.out.valid(name)][i]])
+                line[name] = self._told(name, batch[name][i][batch[self.plain.out.valid(name)][i]])
+            for name in self.computed:
+                line[name] = self._told(name, batch[name][i])
             found.append(line | {"parameters": parameters[i]})
         return found
 
-    def _items(self, name: str, items: Array) -> Any:
-        """Converts items for the table, with classes by name."""
+    def _told(self, name: str, values: Array) -> Any:
+        """Converts items, or other values, for the table, with classes by name, and without numbers that JSON does not know."""
         t, views = self.plain.out[name], {view: fork.feature for fork in drawn.forks_of(self.plain) for view in fork.names}
         classes = self.engine.manifest.listing.classes.get(views.get(name, name), ())
-        if t.classes is None:
-            return geometry.described(items, t) if (geometry := kind_of(t).geometry) is not None else items.tolist()
-        return [_named(item, classes, several=False) for item in items]
+        if t.classes is not None and values.dtype.kind in "iu":
+            return _each(values.tolist(), lambda number: classes[number] if number < len(classes) else number)
+        if kind_of(t).ragged and (geometry := kind_of(t).geometry) is not None:
+            return geometry.described(values, t)
+        return _each(values.tolist(), lambda number: number if math.isfinite(number) else None)
 
     def _files(self, record: int, epoch: int, slot: int) -> dict[str, Any]:
         """Names the files of an example: `file_name`, and `FEATURE_file_name` for further pictures."""
@@ -239,6 +246,11 @@ class _Source:
                 file = line["file_name" if i == 0 else f"{name}_file_name"]
                 found[file] = values.encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
         return found
+
+
+def _each(values: Any, change: Callable[[Any], Any]) -> Any:
+    """Changes each value of nested lists."""
+    return [_each(one, change) for one in values] if isinstance(values, list) else change(values)
 
 
 def _named(value: Array, classes: tuple[str, ...], *, several: bool) -> Any:
