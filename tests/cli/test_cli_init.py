@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -505,6 +506,40 @@ def test_the_other_columns_of_a_table_are_comments_that_can_be_used(cli: Cli, tm
     used = used + "output: {x: {image: image, age: age_of_pet, number: number}, y: label, sample_weight: weight}\n"
     (tmp_path / "used.pipegen.yaml").write_text(used)
     assert cli("validate", "used.pipegen.yaml").exit_code == 0, cli("validate", "used.pipegen.yaml").stdout
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet", "t.csv"])
+def test_columns_of_lists_are_no_labels_of_one_class(cli: Cli, tmp_path: Path, name: str) -> None:
+    """They are several classes or numbers; lists written as text are not read."""
+    write_images(tmp_path / "images", 40)
+    tags = [[], ["a"], ["a", "b"], ["c"]]
+    lists = [{"tags": tags[i % 4], "points": [0.5, i % 2], "odd": [0.5] * (i % 3), "scores": [i % 2, 0.5]} for i in range(40)]
+    held = [{"file": f"images/{i:02d}.jpg", **own} for i, own in enumerate(lists)]
+    if name == "t.jsonl":
+        (tmp_path / name).write_text("\n".join(map(json.dumps, held)))
+    elif name == "t.csv":
+        cells = [{key: json.dumps(value) if key != "file" else value for key, value in row.items()} for row in held]
+        with open(tmp_path / name, "w", newline="") as out:
+            writer = csv.DictWriter(out, list(held[0]))
+            writer.writeheader()
+            writer.writerows(cells)
+    else:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist(held), tmp_path / name)
+    text, _ = written(cli, name)
+    assert cli("validate", "--data", "t.pipegen.yaml").exit_code == 0
+    if name == "t.csv":
+        assert "# tags: not read, as its cells are lists written as text" in text
+        return
+    used = re.sub("# (scores|points|tags): {", r"\1: {", text).replace("output: {x: image, y: null}  # there are no labels\n", "")
+    classes = "label" if name == "t.jsonl" else "tags"
+    assert f"{classes}: {{kind: label, column: tags, separator: ','}}" in used
+    used += f"output: {{x: image, y: [{classes}, scores, points]}}\n"
+    (tmp_path / "used.pipegen.yaml").write_text(used)
+    pipe = pipegen.build("used.pipegen.yaml")
+    _, (several, scores, _) = pipe.peek("train")
+    assert several.shape[1:] == (3,)
+    assert scores.shape[1:] == (2,)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,48 @@ _NUMBERED = re.compile(r"(.*?\D)(\d+)")
 
 
 @dataclass(frozen=True)
+class Lists:
+    """What the cells of a column of lists hold: so many numbers each, 0 if they are no numbers or differ in length; and how many classes,
+    of which a row has any number. Lists that are text, as in CSV, cannot be read."""
+
+    numbers: int
+    classes: int
+    text: bool
+
+    @classmethod
+    def of(cls, cells: Sequence[str], name: str) -> Lists | None:
+        """Examines the cells of a column; `None` if they are no lists."""
+        full = [cell for cell in cells if cell]
+        if full and all(cell.startswith("[") and cell.endswith("]") for cell in full):
+            return cls(0, 0, text=True)
+        if not full or not all(cell.startswith(LIST) for cell in full):
+            return None
+        items = [cell.split(LIST)[1:] for cell in cells]
+        every = [item for row in items for item in row]
+        nested = any(item[:1] in ("[", "{") for item in every)
+        numbers = [_number(item) for item in every]
+        lengths = {len(row) for row in items}
+        classes = 0
+        if not nested and (None in numbers or (name.lower() in LABELS and all(item.isdecimal() for item in every))):
+            distinct = len(set(every))
+            classes = distinct if 1 < distinct <= min(len(every) // 2, _MOST_CLASSES) else 0
+        return cls(lengths.pop() if None not in numbers and len(lengths) == 1 else 0, classes, text=False)
+
+    def label(self, called: str | int) -> dict[str, Any]:
+        """Makes the arguments of a label of several classes that its column holds."""
+        return {"kind": "label", "column": called, "separator": ","}
+
+    def feature(self, name: str, called: str | int) -> str:
+        """Writes a line of `features` that reads its column, or that explains why it is not read."""
+        if self.classes:
+            return f"{name}: {flow(self.label(called))}  # {self.classes:,} classes, any number for each row"
+        if self.numbers:
+            return f"{name}: {flow({'kind': 'tensor', 'column': called, 'shape': [self.numbers]})}  # {self.numbers:,} numbers each"
+        why = "written as text" if self.text else "that differ in length, or are no numbers"
+        return f"{name}: not read, as its cells are lists {why}"
+
+
+@dataclass(frozen=True)
 class Column:
     """One column of a table."""
 
@@ -42,14 +84,24 @@ class Column:
     empty: int  # the number of empty cells
     labels: bool  # whether it may be a column of classes: whole numbers or words, each in two rows on average
     unlabelled: str | int | None  # the value of rows without a class, if so: an empty cell, or -1 in a column named like labels
+    lists: Lists | None = None  # what its cells hold, if that is lists
+
+    @property
+    def several(self) -> bool:
+        """Whether it may hold any number of classes for each row."""
+        return self.lists is not None and self.lists.classes > 0
 
     def label(self, called: str | int) -> dict[str, Any]:
         """Makes the arguments of a label that it holds."""
+        if self.lists is not None:
+            return self.lists.label(called)
         none = {} if self.unlabelled is None else {"unlabelled": [self.unlabelled]}
         return {"kind": "label", "column": called, **none}
 
     def feature(self) -> str:
         """Writes a line of `features` that reads it, or that explains why it is not read."""
+        if self.lists is not None:
+            return self.lists.feature(self.name, self.called)
         if self.empty and not self.labels:
             return f"{self.name}: not read, as {self.empty:,} {'cell is' if self.empty == 1 else 'cells are'} empty"
         if self.numbers is None and not self.labels:
@@ -80,7 +132,10 @@ def columns_of(table: Table) -> list[Column]:
         classes = [cell for cell in cells if cell != str(none)]
         values, words = len(set(classes)), len(known) < len(classes)
         labels = 1 < values <= min(len(classes) // 2, _MOST_CLASSES) and (whole or words) and 2 * len(classes) >= len(cells)
-        found.append(Column(number, called, name, limits, values, cells.count(""), labels, none if labels else None))
+        lists = Lists.of([row[number] for row in table.rows], name)  # whose first character would be stripped
+        labels = labels and lists is None
+        values = values if lists is None else lists.classes
+        found.append(Column(number, called, name, limits, values, cells.count(""), labels, none if labels else None, lists))
     return found
 
 

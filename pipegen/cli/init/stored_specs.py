@@ -15,6 +15,7 @@ from pipegen.cli.init.guessed_columns import (
     LABEL_KEYS,
     SOUND,
     USUAL_RATE,
+    Lists,
     Values,
     chosen_among,
     columns_of,
@@ -64,7 +65,11 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     column, remarks = chosen_among([name for name in whole if name.rpartition(".")[0] not in whole], "column", what)
     cells_of = {names[i]: set(cells) for i, cells in texts.items() if held.get(i) not in KINDS}
     named = {name for name, own in cells_of.items() if not all(cell.lstrip("-").replace(".", "", 1).isdigit() for cell in own)}
-    seen = {name: Values(len(own), table.num_rows, name in named) for name, own in cells_of.items() if "" not in own}
+    of_lists = {name: own for i, cells in texts.items() if (own := Lists.of(cells, name := names[i])) is not None}
+    left = [own.feature(name, name) for name, own in of_lists.items() if own.classes or own.numbers]
+    seen = {
+        name: Values(len(own), table.num_rows, name in named) for name, own in cells_of.items() if "" not in own and name not in of_lists
+    }
     keys = [
         path for i in texts for path, _ in fields_of(names[i], next((cell for cell in table.columns[i].read() if cell is not None), None))
     ]
@@ -81,7 +86,7 @@ def first_parquet(file: str, spec_folder: str) -> Written:
         return spec_of_sounds(
             f"{rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
             [*heard.comments(), *remarks, *more],
-            ["source:", *block("parquet", place, features)],
+            ["source:", *block("parquet", place, features, left)],
             rows,
             heard,
             splits=splits(stratified=label is not None),
@@ -97,7 +102,7 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     return spec_of(
         f"{rows:,} rows" + (f", in {seen[label].distinct} classes" if label is not None else ""),
         [*about_sample(sample), *remarks, *more, *doubts],
-        ["source:", *block("parquet", place, features)],
+        ["source:", *block("parquet", place, features, [] if boxes else left)],
         rows,
         splits=splits(stratified=label is not None),
         sample=sample,

@@ -232,6 +232,7 @@ def _file_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str
     sample = sample_of_sounds([row[column] for row in table.rows], _paths(table, column))
     features: Features = {"audio": {"kind": "audio", "rate": sample.rate, **_stored_at(table, op, spec_folder, column)}}
     label, events, used = _label_column(table, columns), _events_in(table), {column}
+    label = None if label is not None and label.several and events is not None else label
     summary = f"{rows:,} rows, each with a sound"
     about: dict[str, Any] = {"splits": "", "labelled": False}
     if events is not None:
@@ -240,7 +241,7 @@ def _file_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str
     if label is not None:
         features["label"] = label.label(label.called) if events is None else {"kind": "label", "with": "events", "column": label.called}
         used.add(label.number)
-        summary, about = f"{summary}, in {label.values} classes", {"splits": parts_of(stratified=True), "labelled": True}
+        summary, about = f"{summary}, in {label.values} classes", {"splits": parts_of(stratified=not label.several), "labelled": True}
     if events is not None:
         arguments = {**arguments, "group": features["audio"]["column"]}
         examples = len({row[column] for row in table.rows})
@@ -305,7 +306,7 @@ def _image_spec(
         features["mask"] = {**feature("mask", mask), **levels.arguments()}
         steps.insert(0, "maybe flip mask")
     elif label is not None:
-        summary, splits = f"{summary}, in {label.values} classes", parts_of(stratified=True)
+        summary, splits = f"{summary}, in {label.values} classes", parts_of(stratified=not label.several)
         features["label"] = label.label(table.names[label.number] if table.names is not None else label.number)
         steps[:0] = ["maybe flip"] if pixels is None else []
     read = keys_read(items, "column")
@@ -385,9 +386,10 @@ def _paths(table: Table, column: int) -> list[str]:
 
 
 def _label_column(table: Table, images: list[int]) -> Column | None:
-    """Finds the column of labels: one with a usual name, else the one with the fewest values."""
-    left = [c for c in columns_of(table) if c.labels and c.number not in images and c.name.lower() not in SPLITS]
-    return next((c for c in left if c.name.lower() in LABELS), min(left, key=lambda c: c.values, default=None))
+    """Finds the column of labels: one with a usual name, else the one with the fewest values, and one class for each row before several."""
+    left = [c for c in columns_of(table) if (c.labels or c.several) and c.number not in images and c.name.lower() not in SPLITS]
+    usual = next((c for c in left if c.name.lower() in LABELS), None)
+    return usual or min(left, key=lambda c: (c.several, c.values), default=None)
 
 
 def _root(table: Table, image: int) -> str | None:
