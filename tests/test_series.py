@@ -617,6 +617,27 @@ def test_an_export_names_the_factor_of_each_channel(tmp_path: Path) -> None:
     assert np.shape(factors) == (pipe.peek("train", 1)[0].shape[-1],)
 
 
+def test_advice_on_classes_of_time_steps_can_be_followed() -> None:
+    rows = np.arange(60)
+    data = {"a": rows, "s": np.where(rows % 7, np.where(rows % 2, "p", "q"), "")}
+    label = {"kind": "label", "column": "s", "at": "past"}
+
+    def given(label: dict[str, Any], **own: Any) -> dict[str, Any]:
+        features = {"x": {"kind": "series", "columns": ["a"]}, "s": label}
+        return {"pipegen": 1, "source": {"series": {"window": {"length": 10}, "features": features}}, "output": {"x": "x", "y": "s"}} | own
+
+    with pytest.raises(
+        SpecError, match=r"is empty; 9 labels of 60 are empty(?s:.)*a class of their own, such as `map: {'': none}`"
+    ) as empty:
+        pipegen.build(given(label), data=data)
+    assert "unlabelled" not in str(empty.value)
+    named = label | {"map": {"": "none"}}
+    assert pipegen.build(given(named), data=data).class_names == ("none", "p", "q")
+    with pytest.raises(SpecError, match=r"`s` has a class for each time step(?s:.)*a label of the whole window, `at: last`"):
+        pipegen.build(given(named, sampling={"balance": "s"}), data=data)
+    pipegen.build(given(named | {"at": "last"}, sampling={"balance": "s"}), data=data)
+
+
 @pytest.mark.parametrize("views", [1, 2])
 def test_an_export_has_every_feature(views: int, tmp_path: Path) -> None:
     """In files or in the table: classes of time steps as the steps moved them, and numbers."""

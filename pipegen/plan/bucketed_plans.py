@@ -10,7 +10,7 @@ from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
 from pipegen.errors import SpecError
-from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, having, several_labels, single_values
+from pipegen.ops.kinds.base import ExampleClass, Levels, Numbers, TimestepClass, having, kind_of, several_labels, single_values
 from pipegen.ops.sampling_sections import Buckets, Columns, LengthBuckets, LengthColumn, Sampling, says_bucket
 from pipegen.ops.transform import Transform
 from pipegen.plan.build import ALL, Builder, Built, Given
@@ -212,8 +212,11 @@ def _check_sampled(sampling: Sampling, locate: Locate, record: ElementType) -> I
     elif name not in record:
         yield _missing(name, path, locate, having(record, ExampleClass))
     elif name not in (labels := having(record, ExampleClass)):
+        along = kind_of(record[name]).has(TimestepClass)
         help_ = f"labels are {one_of(labels)}" if labels else "the source has no label; to sample by a number, use `weights: FEATURE`"
-        yield make("PG472", f"`{path[1]}` counts classes, but `{name}` is not a label", locate(path), help=help_)
+        help_ = "add a label of the whole window, `at: last`, and name that" if along and not labels else help_
+        held = "has a class for each time step" if along else "is not a label"
+        yield make("PG472", f"`{path[1]}` counts classes, but `{name}` {held}", locate(path), help=help_)
     elif sampling.balance is not None and several_labels(record[name]):
         message = f"`balance` needs one class for each example, but an example can have several of `{name}`"
         help_ = f"use `repeat_factor: {{feature: {name}}}`, which goes by the rarest class of an example"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from pipegen.diagnostics.catalog import make
 from pipegen.diagnostics.diagnostic import Diagnostic, write
 from pipegen.diagnostics.suggest import closest
+from pipegen.errors import OpError
+from pipegen.ops.families.combining import CombiningTransform
 from pipegen.ops.families.lengths import MarkLength, MeasureLength, PadLength
 from pipegen.ops.kinds.base import Numbers, Samples, kind_of, single_values
 from pipegen.ops.sampling_sections import LengthBuckets, LengthColumn, Padding
@@ -72,8 +75,20 @@ def unpadded(spec: PipelineSpec, record: ElementType, name: str, x: FeatureType,
     if kind_of(x).has(Samples) and len(x.shape) == 2:
         step = "or add {} or another step that fixes the length, before those that make spectra"
         help_ = (*help_, write("- crop_or_pad: {seconds: 1}", "transforms", step))
+    if late := _fixed_late(spec, x):
+        help_ = (late,)
     path = spec.source.described().get(name)
     return make("PG263", message, locate(("batch",) if path is None else ("source", spec.source.op, *path), key=True), help=help_)
+
+
+def _fixed_late(spec: PipelineSpec, x: FeatureType) -> str | None:
+    """The help for features of type `x` whose length a step fixes, but only after one that combines examples; `None` if no step does."""
+    combining = next((i for i, step in enumerate(spec.transforms) if isinstance(step, CombiningTransform)), len(spec.transforms))
+    for step in spec.transforms[combining + 1 :]:
+        with suppress(OpError):
+            if step.acts_on(kind_of(x)) and step.on(x).infer(x).shape[0] is not None:
+                return f"put `{step.op}` before `{spec.transforms[combining].op}`, which needs examples of one length"
+    return None
 
 
 def _unfit(name: str, x: FeatureType, padding: Padding, at: KeyPath, locate: Locate) -> Diagnostic | None:

@@ -44,6 +44,20 @@ def test_the_batch_stands_before_the_first_step_that_combines() -> None:
     assert plan.out["image"].dtype == "float32"
 
 
+def test_a_length_that_is_fixed_too_late_is_fixed_before() -> None:
+    """Padding would be refused in turn."""
+    sounds: dict[str, Any] = {
+        "source": {"audio_folder": {"path": "sounds", "rate": 16000}},
+        "output": {"x": "audio", "y": "label", "encode": {"label": "one_hot"}},
+    }
+    steps: list[Any] = [{"crop_or_pad": {"seconds": 1}}, "mixup"]
+    (late,) = checked({"transforms": steps[::-1], **sounds}).diagnostics
+    assert (late.code, late.help) == ("PG263", ("put `crop_or_pad` before `mixup`, which needs examples of one length",))
+    assert not told(*steps, **sounds)
+    assert told("mixup", **sounds) == [("PG263", "batch")]
+    assert not told("mixup", **sounds, batch={"pad": {"to": "longest"}})
+
+
 def test_passes_move_the_batch_further_up_and_never_past() -> None:
     done = compiled(built(COMBINED, classes=3), load_spec(COMBINED), num_examples=50, ram_budget=2**30).plan
     kinds = [type(n) for n in done.nodes]

@@ -385,7 +385,13 @@ def named_classes(classes: int | tuple[str, ...], offset: int) -> tuple[str, ...
 
 
 def read_labels(
-    name: str, classes: Known, offset: int, given: Any, where: Callable[[int], str], notes: list[Note]
+    name: str,
+    classes: Known,
+    offset: int,
+    given: Any,
+    where: Callable[[int], str],
+    notes: list[Note],
+    lacking: tuple[str, ...] = ("leave out what has no label",),
 ) -> tuple[Ints, tuple[str, ...]]:
     """Returns the class index of each row, int64 `(n,)`, and the classes.
 
@@ -396,6 +402,7 @@ def read_labels(
         given: Stored labels, `(n,)` or `(n, 1)`, or `Values`.
         where: Describes the place of a row in messages.
         notes: Collects findings about the classes.
+        lacking: What to do about empty labels.
 
     Raises:
         OpError: `PG402` without rows, `PG420` for invalid labels.
@@ -403,12 +410,12 @@ def read_labels(
     values = as_values(name, given)
     if not len(values):
         raise OpError("PG402", f"the array `{name}` has no rows")
-    _check_texts(values, classes, where)
+    _check_texts(values, classes, where, lacking)
     meaning = meaning_of(values.texts, classes, offset)
     if meaning.missing:
         row = values.first(meaning.missing[0])
         message = f"{where(row)} is {meaning.missing[0]!r}, but the others are numbers"
-        raise OpError("PG420", message, help=_LEAVE_OUT)
+        raise OpError("PG420", message, help=lacking)
     if meaning.fractions:
         number = meaning.fractions[0]
         odd = values.count(meaning.fractions)
@@ -423,9 +430,6 @@ def read_labels(
         notes += _spellings(name, meaning.indices)
         notes += _gaps(name, offset, found, names)
     return found, names
-
-
-_LEAVE_OUT = ("remove rows without a label", "or, if they are only predicted on, name what they hold, such as `unlabelled: ['']`")
 
 
 def as_values(name: str, given: Any) -> Values:
@@ -457,12 +461,12 @@ def _one_hot(name: str, labels: Any) -> str | None:
     return f"for one-hot labels pass `y.argmax(axis=1)`; `output: {{encode: {{{name}: one_hot}}}}` encodes them again"
 
 
-def _check_texts(values: Values, classes: Known, where: Callable[[int], str]) -> None:
+def _check_texts(values: Values, classes: Known, where: Callable[[int], str], lacking: tuple[str, ...]) -> None:
     """Raises `PG420` for empty labels, lists and invalid text."""
     if "" in values.texts:
         empty = values.count(("",))
         more = f"; {count(empty, 'label')} of {len(values):,} {is_are(empty)} empty" if empty > 1 else ""
-        raise OpError("PG420", f"{where(values.first(''))} is empty{more}", help=_LEAVE_OUT)
+        raise OpError("PG420", f"{where(values.first(''))} is empty{more}", help=lacking)
     several = next((text for text in values.texts if text.startswith(LIST)), None)
     if several is not None:
         help_ = "for examples with any number of labels, give the feature a `separator`; lists stay as they are"

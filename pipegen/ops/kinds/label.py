@@ -43,7 +43,7 @@ class Label(FeatureKind):
         if feature.several:
             return self._several(name, feature, given, place, notes)
         if not feature.chosen:
-            indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes)
+            indices, names = read_labels(name, feature.classes, feature.offset, given, place, notes, _without_label(feature))
             return Column(indices, label_type(len(names), several=False), names, notes=tuple(notes))
         stored = as_values(name, given)
         texts = feature.chosen.renamed(stored.texts, None)
@@ -58,7 +58,9 @@ class Label(FeatureKind):
         kept = np.flatnonzero(stays & known)
         meant = Values.of_texts(texts)
         meant = Values(meant.texts, meant.codes[stored.codes]).take(kept)
-        found, names = read_labels(name, feature.classes, feature.offset, meant, lambda row: place(int(kept[row])), notes)
+        found, names = read_labels(
+            name, feature.classes, feature.offset, meant, lambda row: place(int(kept[row])), notes, _without_label(feature)
+        )
         indices = np.full(len(stored), -1, np.int64)
         indices[kept] = found
         notes += feature.chosen.notes(stored.texts, None, f"features.{name}")
@@ -89,6 +91,13 @@ class Label(FeatureKind):
         if feature.chosen:
             notes += feature.chosen.notes(stored, feature.separator, f"features.{name}")
         return Column(values, label_type(len(names), several=True), names, stays, tuple(notes))
+
+
+def _without_label(feature: Any) -> tuple[str, ...]:
+    """What to do about empty labels of a feature."""
+    if "unlabelled" in type(feature).model_fields:
+        return "remove rows without a label", "or, if they are only predicted on, name what they hold, such as `unlabelled: ['']`"
+    return ("give rows without a label a class of their own, such as `map: {'': none}`",)
 
 
 def label_type(classes: int | None, *, several: bool) -> FeatureType:
