@@ -195,6 +195,9 @@ def test_rows_of_one_example_have_to_agree(tmp_path: Path) -> None:
         pipegen.build(grouped(tmp_path, text, **site))
     with pytest.raises(pipegen.SpecError, match=r"t.csv:3 has no value in the column 'x0', by which rows are grouped"):
         pipegen.build(grouped(tmp_path, group="x0"))
+    numbers = GROUPED.replace(",a,", ",1.0,").replace("0.png,1.0,3", "0.png,1,3").replace(",b,", ",2,")
+    pipe = pipegen.build({**grouped(tmp_path, numbers, **site), "output": {"x": "image", "y": "site"}})
+    assert np.concatenate([y for _, y in batches(pipe.train)]).tolist() == [1, 2, 2]
     several = {"features": {**features, "site": {"kind": "label", "separator": "|"}}}
     pipe = pipegen.build({**grouped(tmp_path, text, **several), "output": {"x": "image", "y": "site"}})
     assert np.concatenate([y for _, y in batches(pipe.train)]).tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]

@@ -617,6 +617,19 @@ def test_an_export_names_the_factor_of_each_channel(tmp_path: Path) -> None:
     assert np.shape(factors) == (pipe.peek("train", 1)[0].shape[-1],)
 
 
+@pytest.mark.parametrize(("begin", "gap", "lost"), [(10, 0, True), (10, 4, True), (12, 4, False), (13, 0, False)])
+def test_a_series_that_lies_in_no_part_is_named(begin: int, gap: int, lost: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """One that is shorter than the gap between two parts, or lies over the end of one."""
+    data = {"time": [*range(30), *range(begin, begin + 5)], "of": ["long"] * 30 + ["short"] * 5, "a": np.arange(35.0)}
+    source = {"order": "time", "group": "of", "window": {"length": 4}, "features": {"x": {"kind": "series", "columns": ["a"]}}}
+    given = {"pipegen": 1, "source": {"series": source}, "batch": {"size": 2, "remainder": "keep"}, "output": {"x": "x", "y": None}}
+    parts = {"parts": {"train": 0.45, "test": 0.55}, "method": {"time": {"gap": gap}} if gap else "time"}
+    pipe = pipegen.build(given | {"splits": parts}, data=data)
+    firsts = np.concatenate([batch[:, 0, 0] for split in parts["parts"] for batch in pipe[split]])
+    assert (firsts < 30).all() == lost
+    assert ("PG493 source.series: 1 of 2 series have no window in any part, so they are left out" in caplog.text) == lost
+
+
 def test_advice_on_classes_of_time_steps_can_be_followed() -> None:
     rows = np.arange(60)
     data = {"a": rows, "s": np.where(rows % 7, np.where(rows % 2, "p", "q"), "")}

@@ -66,9 +66,13 @@ def by_time(splits: Splits, listing: Listing) -> Listing:
 
 
 def _without_windows(begins: Ints, rows: Ints, names: tuple[str, ...], stride: int) -> Iterator[Note]:
-    """Yields a note for each part after the first that has no window of some series, from the windows of each part and shard."""
+    """Yields a note for each part after the first that has no window of some series, and one for series without a window in any part, from
+    the windows of each part and shard."""
     series, own = np.unique(begins, return_inverse=True)
     each = np.array([np.bincount(own, weights=part, minlength=len(series)) for part in rows])
+    if lost := int((each.sum(0) == 0).sum()):
+        message = f"{lost:,} of {len(series):,} series have no window in any part, so they are left out"
+        yield Note("PG493", message, "use a shorter window or `gap`, or longer parts")
     for name, found in zip(names[1:], each[1:], strict=True):
         none = int(((found == 0) & (each.sum(0) > 0)).sum())
         if name != _UNUSED and none > 0:

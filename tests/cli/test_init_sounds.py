@@ -154,14 +154,14 @@ def test_a_form_of_sounds_gives_batches(form: str, cli: Cli, tmp_path: Path) -> 
     assert sorted(seen) == [(i, i % 2) for i in range(COUNT)]
 
 
-@pytest.mark.parametrize("times", ["onset,offset", "onset,duration"])
+@pytest.mark.parametrize("times", ["onset,offset", "onset,duration", "start,end", "start,duration"])
 def test_a_table_with_a_row_for_each_event(times: str, cli: Cli, tmp_path: Path) -> None:
     """As DCASE has it: what happens in a sound is in as many rows."""
     lasting = [
         (number, start, 0.02, CLASSES[(number + row) % 2]) for number in range(8) for row, start in enumerate([0.01, 0.05][: number % 3])
     ]
     in_files(tmp_path, sounds()[:8])
-    rows = [f"{n}.wav\t{start}\t{start + long if 'offset' in times else long}\t{label}" for n, start, long, label in lasting]
+    rows = [f"{n}.wav\t{start}\t{long if times.endswith('duration') else start + long}\t{label}" for n, start, long, label in lasting]
     header = f"filename,{times},event_label".replace(",", "\t")
     (tmp_path / "t.tsv").write_text("\n".join([header, *rows, *(f"{n}.wav\t\t\t" for n in (0, 3, 6))]))
     assert "8 sounds with events in 10 rows" in cli("init", "t.tsv", "-o", "a.pipegen.yaml").output

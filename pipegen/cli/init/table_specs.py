@@ -231,7 +231,7 @@ def _file_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str
     column, rows = columns[0], len(table.rows)
     sample = sample_of_sounds([row[column] for row in table.rows], _paths(table, column))
     features: Features = {"audio": {"kind": "audio", "rate": sample.rate, **_stored_at(table, op, spec_folder, column)}}
-    label, events, used = _label_column(table, columns), _events_in(table), {column}
+    label, events, used = _label_column(table, columns), _events_in(table, column), {column}
     label = None if label is not None and label.several and events is not None else label
     summary = f"{rows:,} rows, each with a sound"
     about: dict[str, Any] = {"splits": "", "labelled": False}
@@ -253,12 +253,19 @@ def _file_spec(table: Table, columns: list[int], op: str, arguments: Mapping[str
 
 _EVENTS = {("onset", "offset"): "start_end", ("onset", "duration"): "start_duration", ("begin time (s)", "end time (s)"): "start_end"}
 """Names of columns of tables with a row for each event of a sound: those of DCASE, and of selection tables of Raven."""
+_STRETCHES = {
+    **dict.fromkeys([("start", "end"), ("start_time", "end_time"), ("start_s", "end_s"), ("begin", "end")], "start_end"),
+    ("start", "duration"): "start_duration",
+}
+"""Names that are those of events if a sound has several rows."""
 
 
-def _events_in(table: Table) -> dict[str, Any] | None:
-    """Describes the events of sounds in a table with a row for each, if its columns of times have usual names and hold numbers."""
+def _events_in(table: Table, sounds: int) -> dict[str, Any] | None:
+    """Describes the events of sounds, in a column, in a table with a row for each, if its columns of times have usual names and hold
+    numbers."""
     names = {name.lower(): name for name in table.names or ()}
-    for usual, form in _EVENTS.items():
+    repeated = len({row[sounds] for row in table.rows}) < len(table.rows)
+    for usual, form in {**_EVENTS, **(_STRETCHES if repeated else {})}.items():
         columns = [names[name] for name in usual if name in names]
         if len(columns) == len(usual) and all(_is_time(cell) for name in columns for cell in table.column(name, "")):
             return {"kind": "events", "columns": columns, **({"format": form} if form != "start_end" else {})}

@@ -98,7 +98,7 @@ class TableColumn:
             cells = tuple(self.read())
             for rows in members:
                 said = text_of(cells[rows[0]])
-                odd = next((row for row in rows[1:] if text_of(cells[row]) != said), None)
+                odd = next((row for row in rows[1:] if not _agree(text_of(cells[row]), said)), None)
                 if odd is not None:
                     held = f"{said!r:.60} and {text_of(cells[odd])!r:.60}"
                     message = f"{place(rows[0])} and {place(odd)} are one example, but hold {held} in the column {called!r}"
@@ -107,6 +107,16 @@ class TableColumn:
                 yield cells[rows[0]]
 
         return replace(self, read=read, place=lambda i: place(members[i][0]), arrays=None)
+
+
+def _agree(text: str, other: str) -> bool:
+    """Tells whether two cells are one text, or one number, such as 1 and 1.0."""
+    if text == other:
+        return True
+    try:
+        return float(text) == float(other)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
