@@ -87,7 +87,7 @@ def _fixed_late(spec: PipelineSpec, x: FeatureType) -> str | None:
     for step in spec.transforms[combining + 1 :]:
         with suppress(OpError):
             if step.acts_on(kind_of(x)) and step.on(x).infer(x).shape[0] is not None:
-                return f"put `{step.op}` before `{spec.transforms[combining].op}`, which needs examples of one length"
+                return f"move `{step.op}` before `{spec.transforms[combining].op}`, which needs examples of one length"
     return None
 
 

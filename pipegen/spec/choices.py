@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -259,7 +260,8 @@ def _unknown(what: _What, name: str, given: Any, place: Place) -> Diagnostic:
     if name.startswith("$"):
         help_ = [f"a param is a value; it cannot name a {what}"]
     elif what == "source" and not near and ("/" in name or "." in name):
-        help_.append(write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}"))
+        folder = write(f"image_folder: {flow({'path': name})}", "source", "for a folder of images, write {}")
+        help_.append(f"`pipegen init {name}` writes a first spec for a file" if os.path.splitext(name)[1] else folder)
     return make("PG103", f"unknown {what} `{name}`", place.at(name).label(key=True), help=tuple(help_), fix=fix)
 
 

@@ -88,7 +88,7 @@ def _meant_by_word(annotation: Any, value: Any, place: Place) -> tuple[list[str]
 
 def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
     """Help for a value of another type: its likely meaning."""
-    from pipegen.spec.translate import wrong_value
+    from pipegen.spec.translate import by_extension, wrong_value
 
     key = str(place.path[-1]) if place.path else ""
     if value is None:
@@ -106,6 +106,9 @@ def _meant_by_value(annotation: Any, value: Any, place: Place) -> list[str]:
         return [write(str(value[:2]), "value", f"write {{}}; channels are those of `decode: {{channels: {value[2]}}}`")]
     if (entry := _as_entry(annotation, value, place)) is not None:
         return [write(entry, "value", shown=f"{key}: {entry}")]
+    choice = shape(annotation).annotation if isinstance(value, str) and shape(annotation).kind == "model" else None
+    if choice is not None and (by_name := next(by_extension(choice, value), None)) is not None:
+        return [write(flow(by_name), "value", shown=f"{key}: {flow(by_name)}")]
     if place.path and (lines := wrong_value(place.path, value)) is not None:
         return [lines]
     return _meant_by_map(annotation, value) if isinstance(value, dict) else []

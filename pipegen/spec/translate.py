@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from pipegen.diagnostics.diagnostic import Advice, Applicability, Edit, Fix, Span, write
 from pipegen.diagnostics.suggest import NOTHING, Row, meanings, plain
+from pipegen.ops.model import OneOf
 from pipegen.ops.registry import sources, transforms
 from pipegen.ops.transform import Transform
 from pipegen.spec.compose import flow
@@ -145,7 +146,7 @@ def bare_arguments(op: str, given: Any) -> Advice | None:
 def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -> Advice | None:
     """The entries in place of an unknown key of a map, if the map has their meaning."""
     others = {name: value for name, value in given.items() if name != key}
-    for form in _by_extension(model, given[key]):
+    for form in by_extension(model, given[key]):
         if not others.keys() & form.keys():
             return write(", ".join(f"{name}: {flow(value)}" for name, value in form.items()), "entry")
     alone = all(name in model.model_fields for name in others)
@@ -180,12 +181,16 @@ def instead_of_key(model: type[BaseModel], key: str, given: Mapping[str, Any]) -
     return None
 
 
-def _by_extension(model: type[BaseModel], value: Any) -> Iterator[dict[str, Any]]:
-    """The entry for a file under the key that is named as its extension, such as `csv` of `series`."""
+def by_extension(model: type[BaseModel], value: Any) -> Iterator[dict[str, Any]]:
+    """The entry for a file under the key that is named as its extension, such as `csv` of `series`; or `table: {csv: …}` of a `join`."""
     name = value.rpartition(".")[2].lower() if isinstance(value, str) else ""
     if name in model.model_fields:
         forms: tuple[Any, ...] = (value, {"path": value})
         yield from ({name: form} for form in forms if valid(field_type(model, name), form))
+    for outer in model.model_fields:
+        inner = field_type(model, outer)
+        if isinstance(inner, type) and issubclass(inner, OneOf):
+            yield from ({outer: form} for form in by_extension(inner, value))
 
 
 def entries_in(advice: Advice) -> list[str]:

@@ -467,6 +467,8 @@ RARE: list[dict[str, Any]] = [
         "transforms": [{"standardize": {"statistics": "samplewise"}}],
         "output": {"x": "x", "y": None},
     },
+    {**BASE, "source": {"csv": {**TABLE["csv"], "join": {"path": "b.csv", "on": "id"}}}},
+    {**BASE, "source": {"csv": {**TABLE["csv"], "join": {"table": "b.parquet", "on": "id"}}}},
     _after({"solarization": {"threshold": 0.5}}),
     _after({"random_solarization": {"threshold": [0.2, 0.8]}}),
     {**BASE, "transforms": [{"decode": {"bits": 16}}, {"resize": {"size": 64}}, {"posterization": {"bits": 4}}]},

@@ -52,7 +52,7 @@ def test_a_length_that_is_fixed_too_late_is_fixed_before() -> None:
     }
     steps: list[Any] = [{"crop_or_pad": {"seconds": 1}}, "mixup"]
     (late,) = checked({"transforms": steps[::-1], **sounds}).diagnostics
-    assert (late.code, late.help) == ("PG263", ("put `crop_or_pad` before `mixup`, which needs examples of one length",))
+    assert (late.code, late.help) == ("PG263", ("move `crop_or_pad` before `mixup`, which needs examples of one length",))
     assert not told(*steps, **sounds)
     assert told("mixup", **sounds) == [("PG263", "batch")]
     assert not told("mixup", **sounds, batch={"pad": {"to": "longest"}})

@@ -340,7 +340,9 @@ class Partners:
             keys = {self.keys[row] for row in several}
             more = f", like {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else ""
             message = f"the key {key!r} of {self.beside.place(several[0])} is in several rows of {self.right.called}{more}: {places}"
-            errors.append(OpError("PG450", message, field="join.on", help="keep one row of each key there"))
+            of_items = f"or, if each row is a box or an event, make that table the source, with `group: {self.other}`, and join this one"
+            help_ = ("keep one row of each key there", *([of_items] if isinstance(self.beside, Table) else []))
+            errors.append(OpError("PG450", message, field="join.on", help=help_))
         if errors:
             raise OpErrors(errors)
 
