@@ -112,6 +112,7 @@ class Builder:
         self.fills = Fills()
         self.segment: Geometric | Colour | Convolved | Items | Sizing | Timing | None = None
         self.combined: StepRef | None = None  # the first step that combines examples; everything after it works on batches
+        self.mixed: set[str] = set()  # the features that such steps act on
 
     @property
     def type(self) -> ElementType:
@@ -395,7 +396,7 @@ class Builder:
             self.assembly.emit_all(limit, resized(limit, self.type, limit.most))
         for stage, types in renumbered(self.type):
             self.assembly.emit_all(stage, types)
-        findings, output = self.findings, infer_output(self.spec, self.split, self.type, self.findings)
+        findings, output = self.findings, infer_output(self.spec, self.split, self.type, self.findings, self.mixed)
         if output.failed:
             findings.poisoned.add("output")
             return
@@ -422,6 +423,7 @@ class Builder:
         self.findings.found.extend(plan.findings)
         self.findings.poisoned |= plan.poisoned
         self.combined = self.combined or ref
+        self.mixed |= {*taken}
         for feature, stage, y in plan.encodings:
             self._emit(stage, feature, y)
         self.assembly.stack(self.spec.batch, self.split)

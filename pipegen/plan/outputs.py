@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipegen.diagnostics.catalog import make
@@ -43,6 +43,7 @@ class OutputPlan:
 
     output: Output
     findings: Findings
+    combined: Collection[str] = frozenset()
     stages: list[tuple[str, Stage, FeatureType]] = field(default_factory=list)
     failed: bool = False
 
@@ -65,10 +66,13 @@ def settled(spec: PipelineSpec, split: str | None = None) -> Output:
     return spec.output.model_copy(update={"y": None})
 
 
-def infer_output(spec: PipelineSpec, split: str, type_: ElementType, findings: Findings) -> OutputPlan:
-    """Plans the output of one split; features that had errors before are not checked."""
+def infer_output(
+    spec: PipelineSpec, split: str, type_: ElementType, findings: Findings, combined: Collection[str] = frozenset()
+) -> OutputPlan:
+    """Plans the output of one split; features that had errors before are not checked. The `combined` ones have values of several examples,
+    so that the length of one is not theirs."""
     out, poisoned = settled(spec, split), findings.poisoned
-    plan = OutputPlan(out, findings)
+    plan = OutputPlan(out, findings, combined)
     wanted = {name: key for key in ("x", "y") for name in names(getattr(out, key))}
     if out.sample_weight is not None:
         wanted[out.sample_weight] = "sample_weight"
@@ -128,7 +132,7 @@ def _frames(plan: OutputPlan, name: str, type_: ElementType) -> None:
     own = sound_of(type_[sound])
     steps = type_[sound].shape[0]
     y = FeatureType("tensor", "float32", (steps,) if name == home else (steps, x.classes), Interval(0.0, 1.0), uniform=True)
-    padded = length_name(sound) in type_ and type_[length_name(sound)].kind == "length"
+    padded = sound not in plan.combined and length_name(sound) in type_ and type_[length_name(sound)].kind == "length"
     stage = FrameLabels(name, home, sound, own.rate, own.hop or 1.0, None if name == home else x.classes or 0, padded)
     # Those of the classes read the events, which are therefore replaced last.
     plan.stages.insert(len(plan.stages) if name == home else 0, (name, stage, y))

@@ -324,6 +324,20 @@ def test_events_are_cut_with_spectra_and_nothing_happens_in_their_padding(center
         np.testing.assert_array_equal(named[:, 0], due * there)
 
 
+def test_frames_of_mixed_sounds_are_labelled_to_the_end_of_the_longest(tmp_path: Path) -> None:
+    """Padding is that of neither sound alone."""
+    batch = {"size": 8, "pad": {"to": "longest"}}
+    own: dict[str, Any] = {"batch": batch, "output": {"x": "sound", "y": ["events", "events_valid", "name"]}}
+    plain = examples(uneven(tmp_path, [{"mixup": {"alpha": 1}}], **own))
+    own["output"] = {"x": "sound", "y": "name", "encode": {"name": "frames"}}
+    for (sound, events, valid, names), (_, frames) in zip(plain, examples(uneven(tmp_path, ["mixup"], **own)), strict=True):
+        due = np.zeros((2000, 2))
+        for (start, end), name in zip(events[valid], names[valid], strict=True):
+            due[round(start * RATE) : round(end * RATE), name] = 1
+        np.testing.assert_array_equal(frames, due)
+        assert frames[:, 0].nonzero()[0].max() == np.abs(sound).nonzero()[0].max()
+
+
 def test_a_model_of_frames_is_checked() -> None:
     """Each frame has 0 or 1, for each class, or for whatever happens."""
     import keras
