@@ -61,6 +61,13 @@ def written(op: str, path: Path, values: list[Any]) -> dict[str, Any]:
         splits = {"train": {"name": "train", "num_examples": len(held)}}
         (path / "dataset_info.json").write_text(json.dumps({"features": features, "splits": splits}))
         return {"path": str(path / "a.arrow") if op == "arrow" else str(path)}
+    if op == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist(held), path / "a.parquet", row_group_size=5)
+        return {"path": str(path / "a.parquet")}
+    if op == "jsonl":
+        (path / "a.jsonl").write_text("\n".join(map(json.dumps, held)))
+        return {"path": str(path / "a.jsonl")}
     (files.write_tfrecord if op == "tfrecord" else files.write_array_record)(path / f"a.{op}", held)
     return {"path": str(path / f"a.{op}")}
 
@@ -79,9 +86,9 @@ def read(spec: dict[str, Any], **runtime: Any) -> list[Any]:
     return [np.asarray(part) for batch in pipe.dataset("train", epoch=0) for part in tf.nest.flatten(batch)]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("form", "channels"), [("int", 1), ("float", 2), ("int", 2)])
-@pytest.mark.parametrize("op", ["tfrecord", "array_record", "tfds", "arrow", "huggingface"])
+@pytest.mark.parametrize("op", ["tfrecord", "array_record", "tfds", "arrow", "huggingface", "parquet", "jsonl"])
 def test_a_list_of_samples_is_a_file_of_them(op: str, form: str, channels: int, tmp_path: Path) -> None:
     """To the bit, padded or cut; and from a cache."""
     if op == "array_record":
@@ -152,8 +159,36 @@ def test_metadata_that_tells_another_rate_or_channels_is_a_finding(told: dict[st
     assert read(spec)
 
 
-def test_a_list_in_a_table_is_no_path(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"audio": [0.5] * 9, "label": i % 2}) for i in range(4)))
+@pytest.mark.parametrize("op", ["parquet", "jsonl"])
+def test_a_cell_of_a_table_that_is_no_sound_is_named(op: str, tmp_path: Path) -> None:
+    sounds = samples("float", 2)
+    for wrong, said in (([], "it has no samples"), ([0.5], "it has a number of samples that is no multiple of its 2 channels")):
+        source = written(op, tmp_path / str(len(wrong)), [*sounds[:7], np.array(wrong, np.float32), *sounds[8:]])
+        with pytest.raises(DataError if op == "parquet" else pipegen.SpecError, match=said) as caught:
+            read(spec_of(op, source, 2))
+        assert ("a.parquet#7" if op == "parquet" else "a.jsonl:8 cannot be `audio`") in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "float32"])
+def test_a_frame_of_arrays_is_what_an_array_is(dtype: str) -> None:
+    """With the scale of their dtype; a path beside lists is named."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(6)
+    held = (rng.normal(size=(4, 200)) * 0.3).astype(dtype) if dtype[0] == "f" else rng.integers(0, np.iinfo(dtype).max, (4, 200), dtype)
+    frame = pandas.DataFrame({"audio": list(held), "label": [0, 1, 0, 1]})
+    steps = {"transforms": [{"crop_or_pad": {"seconds": 200 / RATE}}], "batch": {"size": 4}, "output": {"x": "audio", "y": "label"}}
+    found = [
+        next(iter(pipegen.build(spec_of(op, {}, **steps), data=data, runtime={"jit": "never"}).dataset("train", epoch=0)))[0]
+        for op, data in (("dataframe", frame), ("arrays", {"audio": held, "label": np.arange(4) % 2}))
+    ]
+    np.testing.assert_array_equal(*found)
+    frame["audio"] = [held[0], "a.wav", held[2], held[3]]
+    with pytest.raises(pipegen.SpecError, match=r"row 1.* cannot be `audio`: it is no list of samples"):
+        pipegen.build(spec_of("dataframe", {}, **steps), data=frame)
+
+
+def test_a_list_of_words_is_no_path(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"audio": ["a"] * 9, "label": i % 2}) for i in range(4)))
     audio = {"kind": "audio", "rate": RATE, "column": "audio"}
     source = {"jsonl": {"path": str(tmp_path / "t.jsonl"), "features": {"audio": audio, "label": {"kind": "label"}}}}
     spec = {"pipegen": 1, "source": source, "transforms": [{"crop_or_pad": {"seconds": 1}}], "batch": {"size": 2}}

@@ -20,8 +20,9 @@ from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, wit
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
 from pipegen.ops.sources.features.items import Rows, read_items, side_by_side
 from pipegen.ops.sources.features.predicate import parse_arithmetic
+from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.tables.features import InTable, TableFeature
-from pipegen.ops.sources.tables.table import Columns, Table
+from pipegen.ops.sources.tables.table import Columns, Table, TableColumn
 from pipegen.types import DTYPE_BYTES
 
 _EXACT = 2**53  # float64 holds every integer below it
@@ -80,6 +81,32 @@ def read_images(name: str, feature: TableFeature, table: Table) -> Any:
                 raise _no_pixels(f"{place(row)} holds {values[wrong][0]:g}, but a pixel is an integer from 0 to {high}", field)
             found[row] = values
     return found.reshape(len(found), *shape)
+
+
+def has_lists(column: TableColumn) -> bool:
+    """Tells whether the first cell of a column that is not missing is a list of numbers."""
+    if column.holds_lists is not None:
+        return column.holds_lists
+    cell = next((cell for cell in column.read() if not is_missing(cell)), None)
+    listed = isinstance(cell, (list, tuple)) or getattr(cell, "ndim", 0) == 1
+    return listed and np.asarray(cell).dtype.kind in "iufb"
+
+
+def read_samples(name: str, feature: TableFeature, table: Table) -> Any:
+    """Reads sounds that are lists of samples in the cells of a column, as the bytes of files: objects `(rows,)`. Raises `OpError` `PG449`
+    for a cell that is no such list."""
+    field, samples = f"features.{name}.column", feature.own_kind.samples
+    column = table.at(feature.column_of(name), field)
+    found: list[bytes] = []
+    for row, cell in enumerate(column.read()):
+        try:
+            if samples is None or is_missing(cell) or isinstance(cell, str):
+                raise ValueError("it is no list of samples")
+            found.append(samples.file_of_list(cell, feature))
+        except (ValueError, TypeError) as error:
+            message = f"{column.place(row)} cannot be `{name}`: {error}"
+            raise OpError("PG449", message, field=field, help="correct such rows, or leave them out by `where`") from None
+    return byte_strings(found)
 
 
 def _no_pixels(message: str, field: str) -> OpError:

@@ -20,7 +20,7 @@ from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.listing.blocks import Block, BlockReader
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import is_list, is_number
-from pipegen.ops.sources.tables.table import Table, TableColumn, needed
+from pipegen.ops.sources.tables.table import FileOfList, Table, TableColumn, needed
 
 SUFFIXES = (".parquet", ".pq")
 _MAGIC = b"PAR1"
@@ -79,7 +79,7 @@ def read_parquet(files: Sequence[str], root: str | None = None, beside: Sequence
     def column(i: int, name: str) -> TableColumn:
         path, type_ = fields[0][name]
         whole = partial(arrays, name) if len(path) == several[name] == 1 else None  # else in a struct
-        return TableColumn(partial(values, i), place, folder, _bytes_in(type_) is not None, whole)
+        return TableColumn(partial(values, i), place, folder, _bytes_in(type_) is not None, _has_numbers(type_), whole)
 
     columns, notes = [column(i, name) for i, name in enumerate(names)], tuple(beside)
     about = called, files[0] if root is None else root, folder, names, columns, starts[-1], place, notes
@@ -182,7 +182,7 @@ class ParquetFiles(Table):
             file = bisect_right(starts, row) - 1
             yield f"{keys[file]}#{row - starts[file]}"
 
-    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
+    def reader(self, columns: Mapping[str, str | int], files: Mapping[str, FileOfList] | None = None) -> BlockReader:
         """Returns a reader of columns by row groups; `PG421` if files differ in a column's type."""
         import pyarrow as pa
 
@@ -192,12 +192,12 @@ class ParquetFiles(Table):
             (top, *inner), type_ = self.fields[0][name]
             for file, fields in zip(self.files, self.fields, strict=True):
                 _, own = fields.get(name, ((), None))
-                if own is None or _bytes_in(own) != _bytes_in(type_):
+                if own is None or _bytes_in(own) != _bytes_in(type_) or _has_numbers(own) != _has_numbers(type_):
                     is_ = "has no such column" if own is None else f"has {own} there"
                     raise OpError("PG421", f"the column {name!r} of {self.files[0]!r} is {type_}, but {file!r} {is_}", field="path")
             held[feature] = top, ".".join((*inner, *([_INNER] if _bytes_in(type_) else ()))) or None
         try:
-            return RowGroups(self.files, held)
+            return RowGroups(self.files, held, files)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise OpError("PG421", f"the row groups of {self.called} cannot be read: {error}", field="path") from None
 
@@ -232,6 +232,11 @@ def _bytes_in(type_: Any) -> str | None:
     return _INNER if inner is not None and any(check(inner) for check in binary) else None
 
 
+def _has_numbers(type_: Any) -> bool:
+    """Tells whether a column has lists of numbers."""
+    return is_list(type_) and is_number(type_.value_type)
+
+
 _HASHED = 1 << 22
 _EMPTY = "the cell is empty"
 _EMPTY_FIELD = "the field {!r} is empty; if a path beside it names the image, write the file again with the bytes"
@@ -252,21 +257,38 @@ class ArrowBlock(Block):
         return byte_strings([value.as_py() for value in values])
 
 
+class ListBlock(ArrowBlock):
+    """The lists of numbers of a row group, of which `file` makes the bytes of files."""
+
+    def __init__(self, column: Any, empty: str, file: FileOfList) -> None:
+        super().__init__(column, empty)
+        self.file = file
+
+    def take(self, rows: Ints) -> Any:
+        cells = [self.values[row] for row in rows.tolist()]
+        if not all(cell.is_valid for cell in cells):
+            raise ValueError(self.empty)
+        return byte_strings([self.file(cell.values.to_numpy(zero_copy_only=False)) for cell in cells])
+
+
 class RowGroups(BlockReader):
     """A reader of binary columns by row groups of Parquet files, each read once while its records are in use.
 
     Args:
         files: The absolute paths.
         columns: The column of each feature, and the field in it that holds the bytes, if any.
+        made: What makes the bytes of a file, for features whose column has lists of numbers.
     """
 
     called: str = "row groups"
     checksums: str | None = "those of pages, if written"
 
-    def __init__(self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]]) -> None:
+    def __init__(
+        self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]], made: Mapping[str, FileOfList] | None = None
+    ) -> None:
         import pyarrow.parquet as pq
 
-        self.files, self.columns = tuple(files), dict(columns)
+        self.files, self.columns, self.made = tuple(files), dict(columns), made or {}
         self._stamps = [stamp(file) for file in files]
         self._metadata = [pq.read_metadata(file) for file in files]
         self._place = [(file, i) for file, meta in enumerate(self._metadata) for i in range(meta.num_row_groups)]
@@ -296,7 +318,8 @@ class RowGroups(BlockReader):
                 column = pa.concat_arrays(column.chunks)
             for part in inner.split(".") if inner is not None else ():
                 column = column.field(part)
-            return ArrowBlock(column, _EMPTY if inner is None else _EMPTY_FIELD.format(f"{name}.{inner}"))
+            empty = _EMPTY if inner is None else _EMPTY_FIELD.format(f"{name}.{inner}")
+            return ArrowBlock(column, empty) if feature not in self.made else ListBlock(column, _EMPTY, self.made[feature])
         except (OSError, ValueError, pa.ArrowException) as error:
             raise OSError(f"row group {group} of {self.files[file]} cannot be read: {error}") from error
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -27,10 +28,10 @@ from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
 from pipegen.ops.sources.tables.features import TableFeature, unread_formats
 from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of, happening_in_pieces
-from pipegen.ops.sources.tables.held import read_held, read_images
+from pipegen.ops.sources.tables.held import has_lists, read_held, read_images, read_samples
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.ops.sources.tables.selecting import joined_to, kept_rows
-from pipegen.ops.sources.tables.table import Table
+from pipegen.ops.sources.tables.table import FileOfList, Table
 
 if TYPE_CHECKING:
     _Listed: TypeAlias = tuple[Location, tuple[Note, ...], tuple[Missing, ...]]
@@ -83,7 +84,8 @@ class TableSource(FeatureSource):
         tried = Attempts()
         tried.errors += unread_formats(self.features)
         inside = self._inside(table)
-        for name in self.pictures if inside is not None else ():
+        lists = () if inside is not None else self._of_lists(table)
+        for name in self.pictures if inside is not None or lists else ():
             if (by := self.features[name].cut_by) is not None:
                 message = f"`{name}` is a part of a file in the table itself, which would be read whole for each row"
                 tried.errors.append(OpError("PG421", message, field=f"features.{name}.{by}", help="use paths of files"))
@@ -91,15 +93,16 @@ class TableSource(FeatureSource):
         if pixels and self.pictures:
             message = f"the cells of `{self.pictures[0]}` are files, but those of `{next(iter(pixels))}` are pixels"
             tried.errors.append(OpError("PG446", message, field=f"features.{self.pictures[0]}", help="store both in the same way"))
-        in_files = () if inside is not None or pixels else self.pictures
+        in_files = () if inside is not None or pixels or lists else self.pictures
         found: dict[str, _Listed | None] = {}
         for name in in_files:
             first = found.get(in_files[0])
             found[name] = tried.of(self._files, name, table, base, None if found else progress, first and first[0].keys)
         missing = tuple(group for listed in found.values() if listed is not None for group in listed[2])
-        records = tried.of(self._rows, table, inside, bool(pixels)) if not in_files else found[in_files[0]]
+        records = tried.of(self._rows, table, inside, bool(pixels or lists)) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
         images = {name: tried.of(read_images, name, feature, table) for name, feature in pixels.items()}
+        images |= {name: tried.of(read_samples, name, self.features[name], table) for name in lists}
         if images and not tried.errors:
             reader = Rows(images)
         in_parts = any(self.features[name].cut_by is not None for name in in_files)
@@ -127,13 +130,34 @@ class TableSource(FeatureSource):
         )
         return listing.with_columns(held, self.infer())
 
+    def _of_lists(self, table: Table) -> tuple[str, ...]:
+        """Lists the sounds whose cells are lists of samples, in a table that is in memory; `PG446` if others are paths."""
+        able = [name for name in self.pictures if self.features[name].own_kind.samples is not None]
+        columns = {name: column for name in able if table.has(column := self.features[name].column_of(name))}
+        found = tuple(name for name, column in columns.items() if has_lists(table.at(column, f"features.{name}.column")))
+        self._require_all(found)
+        return found
+
+    def _require_all(self, inside: Collection[str]) -> None:
+        """Raises `PG446` if only some of the images and sounds are in the table itself."""
+        path = next((name for name in self.pictures if name not in inside), None)
+        if inside and path is not None:
+            message = f"the cells of `{path}` are paths, but those of `{next(iter(inside))}` are the bytes of files"
+            raise OpError("PG446", message, field=f"features.{path}", help="store both in the same way")
+
     def _inside(self, table: Table) -> BlockReader | None:
         """Returns the reader of images in the table itself; `None` if its cells are paths, `PG446` if it has both."""
         columns = {name: self.features[name].column_of(name) for name in self.pictures}
         inside: dict[str, str | int] = {}
+        files: dict[str, FileOfList] = {}
         for name, column in columns.items():
-            if not table.has(column) or not (found := table.at(column, f"features.{name}.column")).holds_bytes:
-                continue  # others are reported later
+            if not table.has(column):
+                continue  # which is reported later
+            found, samples = table.at(column, f"features.{name}.column"), self.features[name].own_kind.samples
+            if samples is not None and found.holds_lists:
+                files[name] = partial(samples.file_of_list, feature=self.features[name])
+            elif not found.holds_bytes:
+                continue
             if found.joined:
                 message = f"the images in {column!r} are in the joined table, whose rows are in another order"
                 help_ = "make the table with the images the source, and join the other one to it"
@@ -141,12 +165,10 @@ class TableSource(FeatureSource):
             inside[name] = column
         if not inside:
             return None
-        if len(inside) < len(columns):
-            path = next(name for name in columns if name not in inside)
+        for path in (name for name in columns if name not in inside):
             table.at(columns[path], f"features.{path}.column")  # which may be missing
-            message = f"the cells of `{path}` are paths, but those of `{next(iter(inside))}` are the bytes of files"
-            raise OpError("PG446", message, field=f"features.{path}", help="store both in the same way")
-        return table.reader(inside)
+        self._require_all(inside)
+        return table.reader(inside, files)
 
     def _in_parts(self, table: Table, found: Mapping[str, _Listed | None]) -> FilePartReader:
         """Returns the reader of parts of files, and of other files; all of them exist."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
@@ -67,6 +67,10 @@ class Columns:
         return [whole[row] for row in rows], self.place if found is None else found.place
 
 
+FileOfList: TypeAlias = Callable[[Any], bytes]
+"""Makes the bytes of a file of a list of numbers; `ValueError` for numbers that are none."""
+
+
 @dataclass(frozen=True)
 class TableColumn:
     """A column of a table."""
@@ -75,6 +79,7 @@ class TableColumn:
     place: Place  # describes the place of the cell of a row
     folder: str  # the folder that image paths are relative to
     holds_bytes: bool = False  # whether cells are the bytes of files rather than paths
+    holds_lists: bool | None = None  # whether cells are lists of numbers; `None` if only reading them tells
     arrays: Callable[..., Any] | None = None
     """Reads cells of numbers of one shape as an array `(n, *shape)`, `None` if one has another shape or is missing; or with `times=True`
     dates and times without an offset as `datetime64`. If that is possible without Python objects."""
@@ -226,8 +231,8 @@ class Table(Columns):
         """The numbers in the whole table of the rows that examples are named by, whichever of their rows are left out."""
         return self.kept if self.heads is None else [self.heads[row] for row in self.kept]
 
-    def reader(self, columns: Mapping[str, str | int]) -> BlockReader:
-        """Returns the reader of columns that hold bytes, by feature name."""
+    def reader(self, columns: Mapping[str, str | int], files: Mapping[str, FileOfList] | None = None) -> BlockReader:
+        """Returns the reader of columns that hold bytes, by feature name, or lists of numbers, of which `files` makes bytes of files."""
         raise NotImplementedError
 
     def row_names(self) -> Strings:
