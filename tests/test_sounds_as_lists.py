@@ -183,7 +183,7 @@ def test_a_frame_of_arrays_is_what_an_array_is(dtype: str) -> None:
     ]
     np.testing.assert_array_equal(*found)
     frame["audio"] = [held[0], "a.wav", held[2], held[3]]
-    with pytest.raises(pipegen.SpecError, match=r"row 1.* cannot be `audio`: it is no list of samples"):
+    with pytest.raises(pipegen.SpecError, match=r"row 1.* cannot be `audio`: it is no list of numbers"):
         pipegen.build(spec_of("dataframe", {}, **steps), data=frame)
 
 

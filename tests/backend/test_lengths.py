@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import pipegen
+from pipegen.errors import DataError, SpecError
 
 pytestmark = pytest.mark.tf
 
@@ -96,6 +97,85 @@ def test_padding_is_that_of_numpy(folder: Path, to: int | str, value: float) -> 
     check(pipe, LONGEST if to == "longest" else int(to), value)
     found = rows(pipe, "train")
     assert sorted(found["length"].tolist()) == sorted(LENGTHS[number(file)] for file in pipe.files("train"))
+
+
+def in_cells(op: str, folder: Path, cells: list[Any]) -> tuple[dict[str, Any], Any]:
+    """A table with lists of numbers in its cells, and a label; returns the arguments of the source, and its data."""
+    held = [{"sound": cell, "word": f"w{i % 2}"} for i, cell in enumerate(cells)]
+    if op == "dataframe":
+        return {}, pytest.importorskip("pandas").DataFrame(held)
+    if op == "jsonl":
+        (folder / "t.jsonl").write_text("\n".join(map(json.dumps, held)))
+    else:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        type_ = pa.list_(pa.list_(pa.float32(), 3 if op == "fixed" else -1))
+        table = pa.table({"sound": pa.array(cells, type_), "word": [row["word"] for row in held]})
+        pq.write_table(table, folder / "t.parquet", row_group_size=5)
+    return {"path": str(folder / ("t.jsonl" if op == "jsonl" else "t.parquet"))}, None
+
+
+@pytest.mark.by_day(6)
+@pytest.mark.parametrize("pad", [{}, {"to": 8, "longer": "cut"}, {"to": 20, "value": 0.5}, {"buckets": [4, 12]}], ids=str)
+@pytest.mark.parametrize("op", ["parquet", "fixed", "jsonl", "dataframe"])
+def test_lists_in_cells_are_arrays(op: str, pad: dict[str, Any], tmp_path: Path) -> None:
+    """To the bit what NumPy pads, with their lengths, from memory or row groups; and the same from a cache."""
+    cells = [content(i) if op == "dataframe" else content(i).tolist() for i in range(len(LENGTHS))]
+    source, data = in_cells(op, tmp_path, cells)
+    features = {"sound": {"kind": "array", "format": "list", "shape": [None, 3]}, "word": {"kind": "label"}}
+    batch = {"buckets": {"by": "length", "sizes": pad["buckets"]}} if "buckets" in pad else {"pad": pad}
+    spec = {
+        "pipegen": 1,
+        "source": {"dataframe" if op == "dataframe" else "parquet" if op == "fixed" else op: {**source, "features": features}},
+        "splits": {"method": "random", "parts": {"train": TRAIN, "validation": len(LENGTHS) - TRAIN}},
+        "batch": {"size": 2, "remainder": "keep", **batch},
+        "output": {"x": EVERYTHING, "y": "word"},
+    }
+    for cache in ("none",) if "buckets" in pad else ("none", "memory"):
+        pipe = pipegen.build(spec, data=data, runtime={"jit": "never", "cache": cache})
+        found: list[bytes] = []
+        for own in (*batches(pipe, "train", epoch=0), *batches(pipe, "validation")):
+            for sound, length, valid in zip(*own.values(), strict=True):
+                room = min(size for size in pad["buckets"] if size >= length) if "buckets" in pad else pad.get("to", LONGEST)
+                assert len(sound) == room
+                assert valid.tolist() == [place < length for place in range(room)]
+                assert (sound[length:] == pad.get("value", 0)).all()
+                found.append(sound[:length].tobytes())
+        assert sorted(found) == sorted(content(i)[: pad.get("to")].tobytes() for i in range(len(LENGTHS)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([[1, 2, 3], [4, 5]], "differ in length|has lists of"),
+        ([[1, 2]], r"it is 1×2, and should be \?×3"),
+        ([[1, None, 3]], "it lacks numbers|something else than numbers"),
+        (None, "the cell is empty|it is no list of numbers"),
+    ],
+)
+@pytest.mark.parametrize("op", ["parquet", "jsonl"])
+def test_a_list_that_is_no_such_array_is_named(op: str, wrong: Any, said: str, tmp_path: Path) -> None:
+    source, _ = in_cells(op, tmp_path, [[[0.0, 1.0, 2.0]] * (i + 1) if i != 7 else wrong for i in range(12)])
+    features = {"sound": {"kind": "array", "format": "list", "shape": [None, 3]}, "word": {"kind": "label"}}
+    spec = {"pipegen": 1, "source": {op: {**source, "features": features}}, "batch": {"size": 4, "pad": {"to": 20}}}
+    with pytest.raises((DataError, SpecError), match=said) as caught:
+        for _ in pipegen.build({**spec, "output": {"x": "sound", "y": "word"}}).dataset("train", epoch=0):
+            pass
+    assert ("t.parquet#7" if op == "parquet" else "t.jsonl:8 cannot be `sound`") in str(caught.value)
+
+
+def test_lists_need_their_format_and_a_table(tmp_path: Path) -> None:
+    source, _ = in_cells("jsonl", tmp_path, [[1.0] * (i + 1) for i in range(6)])
+    spec: dict[str, Any] = {"pipegen": 1, "batch": {"size": 2, "pad": {}}, "output": {"x": "sound", "y": None}}
+    array = {"kind": "array", "shape": [None]}
+    for own, said in (
+        ({}, "an array needs its `format`(?s:.)*`format: list` for lists of numbers"),
+        ({"format": "npy"}, "for lists of numbers, write `format: list`"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            pipegen.build(spec | {"source": {"jsonl": {**source, "features": {"sound": array | own}}}})
+    pipegen.build(spec | {"source": {"jsonl": {**source, "features": {"sound": array | {"format": "list"}}}}})
+    with pytest.raises(SpecError, match="lists of numbers in cells need a table"):
+        pipegen.build(spec | {"source": {"files": {"features": {"sound": array | {"format": "list", "path": "*.npy"}}}}})
 
 
 def test_without_padding_a_batch_is_the_files_again(folder: Path) -> None:

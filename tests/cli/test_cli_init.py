@@ -531,6 +531,7 @@ def test_columns_of_lists_are_no_labels_of_one_class(cli: Cli, tmp_path: Path, n
     if name == "t.csv":
         assert "# tags: not read, as its cells are lists written as text" in text
         return
+    assert "# odd: not read, as its cells are lists that differ in length, beside paths" in text
     used = re.sub("# (scores|points|tags): {", r"\1: {", text).replace("output: {x: image, y: null}  # there are no labels\n", "")
     classes = "label" if name == "t.jsonl" else "tags"
     assert f"{classes}: {{kind: label, column: tags, separator: ','}}" in used
@@ -540,6 +541,19 @@ def test_columns_of_lists_are_no_labels_of_one_class(cli: Cli, tmp_path: Path, n
     _, (several, scores, _) = pipe.peek("train")
     assert several.shape[1:] == (3,)
     assert scores.shape[1:] == (2,)
+
+
+def test_lists_of_several_lengths_beside_images_are_arrays(cli: Cli, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    write_images(tmp_path / "images", 20)
+    images = [file.read_bytes() for file in sorted((tmp_path / "images").iterdir())]
+    held = [{"image": content, "steps": [0.5] * (1 + i % 3)} for i, content in enumerate(images)]
+    pq.write_table(pa.Table.from_pylist(held), tmp_path / "t.parquet")
+    text, _ = written(cli, "t.parquet")
+    used = text.replace("# steps: {", "steps: {").replace("y: null", "y: steps").replace("batch: {", "batch: {pad: {}, ")
+    assert "steps: {kind: array, column: steps, format: list, shape: [null]}" in used
+    (tmp_path / "used.pipegen.yaml").write_text(used)
+    assert pipegen.build("used.pipegen.yaml").peek("train")[1].shape[1:] == (3,)
 
 
 @pytest.mark.parametrize(

@@ -632,6 +632,12 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
             "hour,load\n0,1\n1,\n2,3\n3,4\n4,5\n5,6",
             {"series": {"csv": {"path": "load.csv"}, "window": {"length": 2}, "features": {"x": X_KEPT}}},
         ),
+        (
+            "t.jsonl",
+            "text",
+            "\n".join('{"steps": [1, 2.5]}' for _ in range(6)),
+            {"jsonl": {"path": "t.jsonl", "features": {"steps": {"kind": "array", "format": "npy", "shape": [2]}}}},
+        ),
         ("a.npz", "npz", "images=uint8:6x8x8x3", {"arrays": {"path": "a.npz", "features": {"image": {"kind": "image"}}}}),
         ("photos/{i}.jpg", "jpeg", "", {"image_folder": {"path": "photos"}}),
         ("a.tfrecord", "tfrecord", "6 image=jpeg:8x8 at=float:2", _records({"image": {"kind": "image"}, "at": {"kind": "tensor"}})),
@@ -658,6 +664,7 @@ def _records(features: dict[str, Any], source: str = "tfrecord", path: str = "a.
 def test_advice_on_data(file: str, kind: str, content: str, source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     of_file = {"b.npz": ([{"crop_or_pad": {"seconds": 1}}], "sound"), "load.csv": ([{"standardize": {"statistics": "samplewise"}}], "x")}
+    of_file |= {"t.jsonl": ([], "steps")}
     steps, x = of_file.get(file, ([{"resize": {"size": 8}}], "image"))
     spec = {"pipegen": 1, "source": source, "transforms": steps, "output": {"x": x, "y": None}}
     size, count = ((8, 8) if kind == "jpeg" else None), (4 if kind == "jpeg" else 1)
@@ -695,7 +702,7 @@ def test_all_advice_of_the_code_base_has_been_followed() -> None:
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("each", [32, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [24, pytest.param(1, marks=pytest.mark.nightly)])
 def test_what_advice_leads_to_runs(each: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """One batch of each spec that the tests above came to, by night; by day of some."""
     if each == 1:  # those tests do not run by night

@@ -32,10 +32,10 @@ _NUMBERED = re.compile(r"(.*?\D)(\d+)")
 
 @dataclass(frozen=True)
 class Lists:
-    """What the cells of a column of lists hold: so many numbers each, 0 if they are no numbers or differ in length; and how many classes,
-    of which a row has any number. Lists that are text, as in CSV, cannot be read."""
+    """What the cells of a column of lists hold: so many numbers each, `None` if they differ in length, 0 if they are no numbers; and how
+    many classes, of which a row has any number. Lists that are text, as in CSV, cannot be read."""
 
-    numbers: int
+    numbers: int | None
     classes: int
     text: bool
 
@@ -56,19 +56,22 @@ class Lists:
         if not nested and (None in numbers or (name.lower() in LABELS and all(item.isdecimal() for item in every))):
             distinct = len(set(every))
             classes = distinct if 1 < distinct <= min(len(every) // 2, _MOST_CLASSES) else 0
-        return cls(lengths.pop() if None not in numbers and len(lengths) == 1 else 0, classes, text=False)
+        return cls(0 if None in numbers else lengths.pop() if len(lengths) == 1 else None, classes, text=False)
 
     def label(self, called: str | int) -> dict[str, Any]:
         """Makes the arguments of a label of several classes that its column holds."""
         return {"kind": "label", "column": called, "separator": ","}
 
-    def feature(self, name: str, called: str | int) -> str:
+    def feature(self, name: str, called: str | int, *, beside_paths: bool = True) -> str:
         """Writes a line of `features` that reads its column, or that explains why it is not read."""
         if self.classes:
             return f"{name}: {flow(self.label(called))}  # {self.classes:,} classes, any number for each row"
         if self.numbers:
             return f"{name}: {flow({'kind': 'tensor', 'column': called, 'shape': [self.numbers]})}  # {self.numbers:,} numbers each"
-        why = "written as text" if self.text else "that differ in length, or are no numbers"
+        if self.numbers is None and not beside_paths:
+            array = {"kind": "array", "column": called, "format": "list", "shape": [None]}
+            return f"{name}: {flow(array)}  # numbers, of several lengths: `batch: {{pad: {{}}}}`"
+        why = "written as text" if self.text else "that differ in length, beside paths" if self.numbers is None else "of no numbers"
         return f"{name}: not read, as its cells are lists {why}"
 
 

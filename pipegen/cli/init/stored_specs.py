@@ -66,7 +66,8 @@ def first_parquet(file: str, spec_folder: str) -> Written:
     cells_of = {names[i]: set(cells) for i, cells in texts.items() if held.get(i) not in KINDS}
     named = {name for name, own in cells_of.items() if not all(cell.lstrip("-").replace(".", "", 1).isdigit() for cell in own)}
     of_lists = {name: own for i, cells in texts.items() if (own := Lists.of(cells, name := names[i])) is not None}
-    left = [own.feature(name, name) for name, own in of_lists.items() if own.classes or own.numbers]
+    beside_paths = not any(held[i] in KINDS for i in pictures)
+    left = [own.feature(name, name, beside_paths=beside_paths) for name, own in of_lists.items() if own.classes or own.numbers != 0]
     seen = {
         name: Values(len(own), table.num_rows, name in named) for name, own in cells_of.items() if "" not in own and name not in of_lists
     }

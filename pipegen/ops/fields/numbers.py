@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from pipegen.lazy import np
 from pipegen.ops.fields.columns import Place, Ragged
 from pipegen.ops.fields.labels import LIST
 from pipegen.ops.fields.notes import count
+from pipegen.types import times
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers
 EXACT = 2**24  # largest integer up to which float32 is exact
@@ -274,3 +276,21 @@ def _row(where: str, given: Any, shape: tuple[int, ...] | None) -> Any:
 def _help(shape: tuple[int, ...] | None) -> str:
     inner = "".join(f", {side}" for side in shape or ())
     return f"pass an array `(items{inner}{',' if not inner else ''})` per image; `numpy.zeros((0{inner or ','}))` has no items"
+
+
+def npy_of_list(values: Any, shape: tuple[int | None, ...]) -> bytes:
+    """Returns the bytes of a `.npy` file of nested lists of numbers, or of an array, of a shape with `None` for a side that varies;
+    `ValueError` for others."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError("its lists differ in length") from None
+    if not array.size and None in shape:
+        array = np.zeros([side or 0 for side in shape], np.float32)
+    if array.dtype.kind not in "biuf":
+        raise ValueError("it holds something else than numbers")
+    if array.ndim != len(shape) or any(side not in (None, own) for side, own in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"it is {times(array.shape)}, and should be {times(shape)}")
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()

@@ -21,10 +21,11 @@ class Rows(Reader):
     Args:
         arrays: Images by feature, as NumPy arrays `(n, height, width, channels)`; everything else is in the listing.
         made: Those that no user can change, so that they are not copied.
+        lengths: The length of each row, int64 `(n,)`, by feature, of those that are the bytes of files and differ in length.
     """
 
-    def __init__(self, arrays: Mapping[str, Any], made: frozenset[str] = frozenset()) -> None:
-        self.arrays, self._made = arrays, made
+    def __init__(self, arrays: Mapping[str, Any], made: frozenset[str] = frozenset(), lengths: Mapping[str, Ints] | None = None) -> None:
+        self.arrays, self._made, self._lengths = arrays, made, lengths or {}
         self._open: dict[tuple[str, bool], Read] = {}
 
     def open(self, feature: str, ram_budget: int, hold: Hold) -> Read:
@@ -40,6 +41,9 @@ class Rows(Reader):
     def stored(self, feature: str, *place: Ints) -> Sequence[Any]:
         (rows,) = place
         return [self.arrays[feature][row] for row in rows.tolist()]
+
+    def lengths(self, feature: str) -> Ints | None:
+        return self._lengths.get(feature)
 
     def python(self, features: Iterable[str], ram_budget: int) -> str:
         return "rows of a mapped file" if any(self._stays(name, ram_budget) for name in features if name in self.arrays) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
@@ -14,11 +15,15 @@ from pipegen.ops.arguments.geometry import BoxFormat, FixedSize, height_width
 from pipegen.ops.arguments.timeline import EventFormat
 from pipegen.ops.families.decoder import ArrayDecoder, missing_library
 from pipegen.ops.fields.notes import count
+from pipegen.ops.fields.numbers import npy_of_list
 from pipegen.ops.kinds.base import Levels
 from pipegen.ops.model import Model, OneOf
 from pipegen.ops.sources.features.feature import AnyKind, AnyKindName, ColumnKindName, EncodedFeature
 from pipegen.ops.sources.features.predicate import Computed
 from pipegen.ops.sources.tables.readings import Column
+
+if TYPE_CHECKING:
+    from pipegen.ops.sources.tables.table import ListFile
 
 _ITEM_FORMATS = (*get_args(BoxFormat), *get_args(EventFormat))
 _FOUR = range(4)
@@ -95,7 +100,8 @@ class ArrayFile(OneOf):
         return _decoder("dicom", 1, values=str(self.dicom))
 
 
-Format = Literal["npy", "flo", "nifti", "geotiff"] | ArrayFile
+LISTED = "list"
+Format = Literal["npy", "flo", "nifti", "geotiff", "list"] | ArrayFile
 
 
 def _decoder(format: str, channels: int | None, **options: Any) -> ArrayDecoder:
@@ -108,6 +114,8 @@ def decoder_of(format: Format) -> ArrayDecoder:
         return format.decoder()
     if format == "geotiff":
         return ArrayFile(geotiff=GeoTiff()).decoder()
+    if format == LISTED:
+        return _decoder("npy", 1)
     return _decoder(format, {"npy": 1, "flo": 2, "nifti": None}[format])
 
 
@@ -193,7 +201,8 @@ class FormattedFeature(InTable, EncodedFeature):
     fractions of the image's width and height. For events, in seconds: `start_end` (default), or `start_duration`. For an array, and for an
     image or a dense map in files of arrays: the format of the files. `npy`, `nifti`, `geotiff` and `flo` (optical flow of 2 channels; for
     arrays and dense maps) are names; `{npy: {channels: 3}}`, `{nifti: {slices: 32}}`, `{dicom: rescaled}` and `{geotiff: {bands: [4, 3,
-    2]}}` have options. Values are float32, as stored. Vectors are in `.flo` or `.npy` files by default."""
+    2]}}` have options. `list` is for arrays that are lists of numbers in the cells of a table. Values are float32, as stored. Vectors are
+    in `.flo` or `.npy` files by default."""
 
     offset: int | Annotated[float, Field(ge=0)] | ColumnName = 0  # type: ignore[assignment]  # of labels, and of sound
     """For a label: the number subtracted from stored numbers to get class indices, such as 1 if they start at 1. For sound in files:
@@ -216,10 +225,22 @@ class FormattedFeature(InTable, EncodedFeature):
             known = "boxes" if form in get_args(BoxFormat) else "events" if form in get_args(EventFormat) else "files"
             given = form if isinstance(form, str) else form.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
+        if form == LISTED and self.kind != "array":
+            raise PartError(f"`{LISTED}` is a format of arrays, and this is `kind: {self.kind}`", "format")
 
     def array_decoder(self) -> ArrayDecoder:
         """Returns the decoder of files of its `format`."""
         return decoder_of(self.format)  # type: ignore[arg-type]  # which a caller has checked
+
+    def list_file(self) -> ListFile | None:
+        """Returns the files for which a table may have lists of numbers in its cells, if any."""
+        from pipegen.ops.sources.tables.table import ListFile
+
+        samples = self.own_kind.samples
+        if samples is not None:
+            whole = not self.offset and self.duration is None
+            return ListFile(partial(samples.file_of_list, feature=self), (self.channels or 1) if whole else None)
+        return ListFile(partial(npy_of_list, shape=self.shape)) if self.format == LISTED else None
 
     def windows(self) -> GeoTiff | None:
         """Returns the options of rasters with a window per row; `None` for other files."""
@@ -233,7 +254,9 @@ class FormattedFeature(InTable, EncodedFeature):
         return "format" if self.windows() is not None else next(in_columns, None)
 
     def check_whole(self) -> None:
-        """Rejects parts of files by columns, which need a table."""
+        """Rejects parts of files by columns, and lists of numbers in place of files, which need a table."""
+        if self.format == LISTED:
+            raise PartError("lists of numbers in cells need a table", "format", help="such as `format: npy`")
         if self.cut_by is not None:
             what, help_ = (
                 ("a window", "window: [0, 0, 256, 256]") if self.cut_by == "format" else (f"`{self.cut_by}`", f"{self.cut_by}: 1.5")
@@ -257,7 +280,8 @@ class FileFeature(FormattedFeature):
         in_files = "shape" in kind.arguments and kind.storage == "encoded"
         for name, example in (("format", "npy"), ("shape", "[64, 64]")):
             if getattr(self, name) is None and in_files:
-                raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`")
+                in_cells = ", or `format: list` for lists of numbers in the cells of a table" if name == "format" else ""
+                raise PartError(f"an array needs its `{name}`", help=f"such as `{name}: {example}`{in_cells}")
         if self.shape is not None and None in self.shape[in_files:]:
             what = "only the first side of an array may be `null`" if in_files else f"`null` is for arrays in files, not {kind.plural}"
             raise PartError(what, "shape")
@@ -270,7 +294,7 @@ class TableFeature(FileFeature):
     kind: AnyKindName
     """`image`: paths of image files, or with a `size` the pixels as numbers. `mask`: paths of files with a class for each pixel of the
     image. `dense`: paths of files with numbers for each pixel. `label`: class names, or class indices as integers. `tensor`: numbers of one
-    `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`: paths of files with numbers of one `shape`.
+    `dtype`. `weight`: a number of 0 or more that weighs the example in the loss. `array`: paths of files of numbers, or lists of them.
     `boxes`: four numbers for each box, as lists or one after another, or in four `columns`; `events`: likewise two, start and end in
     seconds. `keypoints`: x and y, optionally with 0, 1 or 2 for absent, hidden or visible, as lists, or named points in `columns`. A
     `label` or `tensor` that is `with` boxes or events has a list of one

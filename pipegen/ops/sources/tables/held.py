@@ -17,6 +17,7 @@ from pipegen.ops.fields.columns import Column, Place
 from pipegen.ops.fields.labels import Values, is_missing
 from pipegen.ops.fields.notes import count
 from pipegen.ops.fields.numbers import NumberType, as_numbers, read_numbers, without_fractions
+from pipegen.ops.fields.strings import Ints
 from pipegen.ops.kinds.base import ExampleClass, LossWeight, having
 from pipegen.ops.sources.features.items import Rows, read_items, side_by_side
 from pipegen.ops.sources.features.predicate import parse_arithmetic
@@ -92,21 +93,23 @@ def has_lists(column: TableColumn) -> bool:
     return listed and np.asarray(cell).dtype.kind in "iufb"
 
 
-def read_samples(name: str, feature: TableFeature, table: Table) -> Any:
-    """Reads sounds that are lists of samples in the cells of a column, as the bytes of files: objects `(rows,)`. Raises `OpError` `PG449`
-    for a cell that is no such list."""
-    field, samples = f"features.{name}.column", feature.own_kind.samples
+def read_listed(name: str, feature: TableFeature, table: Table) -> tuple[Any, Ints | None]:
+    """Reads sounds or arrays that are lists of numbers in the cells of a column: the bytes of files of them, objects `(rows,)`, and their
+    lengths, if these are known, int64 `(rows,)`. Raises `OpError` `PG449` for a cell that is no such list."""
+    field, file = f"features.{name}.column", feature.list_file()
     column = table.at(feature.column_of(name), field)
     found: list[bytes] = []
+    lengths: list[int] = []
     for row, cell in enumerate(column.read()):
         try:
-            if samples is None or is_missing(cell) or isinstance(cell, str):
-                raise ValueError("it is no list of samples")
-            found.append(samples.file_of_list(cell, feature))
+            if file is None or is_missing(cell) or isinstance(cell, (str, bytes)):
+                raise ValueError("it is no list of numbers")
+            found.append(file.make(cell))
+            lengths.append(len(cell))
         except (ValueError, TypeError) as error:
             message = f"{column.place(row)} cannot be `{name}`: {error}"
             raise OpError("PG449", message, field=field, help="correct such rows, or leave them out by `where`") from None
-    return byte_strings(found)
+    return byte_strings(found), None if file is None else file.steps(np.array(lengths, np.int64))
 
 
 def _no_pixels(message: str, field: str) -> OpError:

@@ -20,7 +20,7 @@ from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.listing.blocks import Block, BlockReader
 from pipegen.ops.sources.stores.base import byte_strings
 from pipegen.ops.sources.stores.field_types import is_list, is_number
-from pipegen.ops.sources.tables.table import FileOfList, Table, TableColumn, needed
+from pipegen.ops.sources.tables.table import ListFile, Table, TableColumn, needed
 
 SUFFIXES = (".parquet", ".pq")
 _MAGIC = b"PAR1"
@@ -182,7 +182,7 @@ class ParquetFiles(Table):
             file = bisect_right(starts, row) - 1
             yield f"{keys[file]}#{row - starts[file]}"
 
-    def reader(self, columns: Mapping[str, str | int], files: Mapping[str, FileOfList] | None = None) -> BlockReader:
+    def reader(self, columns: Mapping[str, str | int], files: Mapping[str, ListFile] | None = None) -> BlockReader:
         """Returns a reader of columns by row groups; `PG421` if files differ in a column's type."""
         import pyarrow as pa
 
@@ -233,8 +233,23 @@ def _bytes_in(type_: Any) -> str | None:
 
 
 def _has_numbers(type_: Any) -> bool:
-    """Tells whether a column has lists of numbers."""
-    return is_list(type_) and is_number(type_.value_type)
+    """Tells whether a column has lists of numbers, or nested lists of them."""
+    return is_list(type_) and (is_number(type_.value_type) or _has_numbers(type_.value_type))
+
+
+def _numbers_in(values: Any) -> Any:
+    """Converts an Arrow array of numbers, or of lists of them that have one length; `ValueError` for others."""
+    import pyarrow.compute as pc
+
+    if values.null_count:
+        raise ValueError("it lacks numbers")
+    if not is_list(values.type):
+        return values.to_numpy(zero_copy_only=False)
+    lengths = pc.unique(pc.list_value_length(values)).to_pylist()
+    if len(lengths) > 1:
+        raise ValueError(f"it has lists of {lengths[0]} and of {count(lengths[1], 'item')}")
+    inner = _numbers_in(values.flatten())
+    return inner.reshape(len(values), *lengths, *inner.shape[1:]) if lengths else inner[:0]
 
 
 _HASHED = 1 << 22
@@ -258,17 +273,17 @@ class ArrowBlock(Block):
 
 
 class ListBlock(ArrowBlock):
-    """The lists of numbers of a row group, of which `file` makes the bytes of files."""
+    """The lists of numbers of a row group, as the bytes of files."""
 
-    def __init__(self, column: Any, empty: str, file: FileOfList) -> None:
+    def __init__(self, column: Any, empty: str, file: ListFile) -> None:
         super().__init__(column, empty)
-        self.file = file
+        self.make = file.make
 
     def take(self, rows: Ints) -> Any:
         cells = [self.values[row] for row in rows.tolist()]
         if not all(cell.is_valid for cell in cells):
             raise ValueError(self.empty)
-        return byte_strings([self.file(cell.values.to_numpy(zero_copy_only=False)) for cell in cells])
+        return byte_strings([self.make(_numbers_in(cell.values)) for cell in cells])
 
 
 class RowGroups(BlockReader):
@@ -277,14 +292,14 @@ class RowGroups(BlockReader):
     Args:
         files: The absolute paths.
         columns: The column of each feature, and the field in it that holds the bytes, if any.
-        made: What makes the bytes of a file, for features whose column has lists of numbers.
+        made: The files of features whose column has lists of numbers.
     """
 
     called: str = "row groups"
     checksums: str | None = "those of pages, if written"
 
     def __init__(
-        self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]], made: Mapping[str, FileOfList] | None = None
+        self, files: Sequence[str], columns: Mapping[str, tuple[str, str | None]], made: Mapping[str, ListFile] | None = None
     ) -> None:
         import pyarrow.parquet as pq
 
@@ -322,6 +337,15 @@ class RowGroups(BlockReader):
             return ArrowBlock(column, empty) if feature not in self.made else ListBlock(column, _EMPTY, self.made[feature])
         except (OSError, ValueError, pa.ArrowException) as error:
             raise OSError(f"row group {group} of {self.files[file]} cannot be read: {error}") from error
+
+    def lengths(self, feature: str) -> Ints | None:
+        if feature not in self.made:
+            return None
+        import pyarrow.compute as pc
+
+        cells = (self.load(block, feature).values for block in range(len(self._place)))
+        found = [pc.list_value_length(own).fill_null(-1).to_numpy(zero_copy_only=False) for own in cells]
+        return self.made[feature].steps(np.concatenate([np.zeros(0, np.int64), *found]).astype(np.int64))
 
     def row_sizes(self) -> Ints:
         """Returns the bytes of each record, averaged over its row group: int64 `(n,)`."""

@@ -6,12 +6,12 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
+from pipegen.diagnostics.diagnostic import write
 from pipegen.errors import Attempts, OpError, OpErrors
 from pipegen.lazy import np
 from pipegen.ops.fields.labels import LIST
@@ -26,12 +26,12 @@ from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.paths import find_root
 from pipegen.ops.sources.listing.reader import FileReader, Reader
 from pipegen.ops.sources.listing.rows import Rows
-from pipegen.ops.sources.tables.features import TableFeature, unread_formats
+from pipegen.ops.sources.tables.features import LISTED, TableFeature, unread_formats
 from pipegen.ops.sources.tables.file_parts import FilePartReader, column_of, happening_in_pieces
-from pipegen.ops.sources.tables.held import has_lists, read_held, read_images, read_samples
+from pipegen.ops.sources.tables.held import has_lists, read_held, read_images, read_listed
 from pipegen.ops.sources.tables.readings import Column, Join
 from pipegen.ops.sources.tables.selecting import joined_to, kept_rows
-from pipegen.ops.sources.tables.table import FileOfList, Table
+from pipegen.ops.sources.tables.table import ListFile, Table
 
 if TYPE_CHECKING:
     _Listed: TypeAlias = tuple[Location, tuple[Note, ...], tuple[Missing, ...]]
@@ -102,9 +102,10 @@ class TableSource(FeatureSource):
         records = tried.of(self._rows, table, inside, bool(pixels or lists)) if not in_files else found[in_files[0]]
         reader: Reader | None = inside
         images = {name: tried.of(read_images, name, feature, table) for name, feature in pixels.items()}
-        images |= {name: tried.of(read_samples, name, self.features[name], table) for name in lists}
+        listed = {name: tried.of(read_listed, name, self.features[name], table) for name in lists}
+        images |= {name: own and own[0] for name, own in listed.items()}
         if images and not tried.errors:
-            reader = Rows(images)
+            reader = Rows(images, lengths={name: own[1] for name, own in listed.items() if own is not None and own[1] is not None})
         in_parts = any(self.features[name].cut_by is not None for name in in_files)
         if in_parts and records is not None and (cut := tried.of(self._in_parts, table, found)):
             windows = replace(records[0], sizes=cut.row_sizes(), rows=np.arange(table.num_rows), kind="row")
@@ -131,32 +132,38 @@ class TableSource(FeatureSource):
         return listing.with_columns(held, self.infer())
 
     def _of_lists(self, table: Table) -> tuple[str, ...]:
-        """Lists the sounds whose cells are lists of samples, in a table that is in memory; `PG446` if others are paths."""
-        able = [name for name in self.pictures if self.features[name].own_kind.samples is not None]
-        columns = {name: column for name in able if table.has(column := self.features[name].column_of(name))}
-        found = tuple(name for name, column in columns.items() if has_lists(table.at(column, f"features.{name}.column")))
+        """Lists the sounds and arrays whose cells are lists of numbers, in a table that is in memory; `PG446` if others are paths."""
+        able = [name for name in self.pictures if self.features[name].list_file() is not None]
+        found = tuple(
+            name for name in able if table.has(column := self.features[name].column_of(name)) and self._is_listed(table, name, column)
+        )
         self._require_all(found)
         return found
+
+    def _is_listed(self, table: Table, name: str, column: str | int) -> bool:
+        return self.features[name].format == LISTED or has_lists(table.at(column, f"features.{name}.column"))
 
     def _require_all(self, inside: Collection[str]) -> None:
         """Raises `PG446` if only some of the images and sounds are in the table itself."""
         path = next((name for name in self.pictures if name not in inside), None)
         if inside and path is not None:
-            message = f"the cells of `{path}` are paths, but those of `{next(iter(inside))}` are the bytes of files"
+            held = next(iter(inside))
+            hold = "are lists of numbers" if self.features[held].format == LISTED else "are the bytes of files"
+            message = f"the cells of `{path}` are paths, but those of `{held}` {hold}"
             raise OpError("PG446", message, field=f"features.{path}", help="store both in the same way")
 
     def _inside(self, table: Table) -> BlockReader | None:
         """Returns the reader of images in the table itself; `None` if its cells are paths, `PG446` if it has both."""
         columns = {name: self.features[name].column_of(name) for name in self.pictures}
         inside: dict[str, str | int] = {}
-        files: dict[str, FileOfList] = {}
+        files: dict[str, ListFile] = {}
         for name, column in columns.items():
             if not table.has(column):
                 continue  # which is reported later
-            found, samples = table.at(column, f"features.{name}.column"), self.features[name].own_kind.samples
-            if samples is not None and found.holds_lists:
-                files[name] = partial(samples.file_of_list, feature=self.features[name])
-            elif not found.holds_bytes:
+            found, file = table.at(column, f"features.{name}.column"), self.features[name].list_file()
+            if file is not None and found.holds_lists:
+                files[name] = file
+            elif not found.holds_bytes or self.features[name].format == LISTED:
                 continue
             if found.joined:
                 message = f"the images in {column!r} are in the joined table, whose rows are in another order"
@@ -203,6 +210,7 @@ class TableSource(FeatureSource):
             file = kind.values.file if kind.values is not None else "a file"
             message = f"{column.place(of_list)} holds a list of {count(values, 'value')}, not the path of {file}"
             help_ = "pixels in a list need the `size` of the image" if kind.pixels is not None else "write each to a file of its own"
+            help_ = write("format: list", "arguments", "for lists of numbers, write {}") if kind.name == "array" else help_
             raise OpError("PG421", message, field=about[1], help=help_)
         root = root or column.folder
         every = paths_of(texts, root, feature.ending)

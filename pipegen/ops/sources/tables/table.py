@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from pipegen.errors import OpError, OpErrors
 from pipegen.frozen import dataclass
+from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Place
 from pipegen.ops.fields.labels import is_missing, label_texts, text_of
 from pipegen.ops.fields.notes import Note, count, quoted
-from pipegen.ops.fields.strings import Strings
+from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
 from pipegen.ops.sources.listing.paths import close_names
 from pipegen.ops.sources.shards.findings import UNPACK, compression
@@ -67,8 +68,16 @@ class Columns:
         return [whole[row] for row in rows], self.place if found is None else found.place
 
 
-FileOfList: TypeAlias = Callable[[Any], bytes]
-"""Makes the bytes of a file of a list of numbers; `ValueError` for numbers that are none."""
+@dataclass(frozen=True)
+class ListFile:
+    """The files of a feature for which a table has lists of numbers."""
+
+    make: Callable[[Any], bytes]  # makes the bytes of a file of a list; `ValueError` for a list that cannot be one
+    step: int | None = 1  # the numbers of a step of time, of which the length of a list tells that of the example; `None` if it does not
+
+    def steps(self, lengths: Ints) -> Ints | None:
+        """Returns the steps of lists of so many numbers each, -1 for a list that ends within one."""
+        return None if self.step is None else np.where(lengths % self.step, -1, lengths // self.step)
 
 
 @dataclass(frozen=True)
@@ -231,8 +240,8 @@ class Table(Columns):
         """The numbers in the whole table of the rows that examples are named by, whichever of their rows are left out."""
         return self.kept if self.heads is None else [self.heads[row] for row in self.kept]
 
-    def reader(self, columns: Mapping[str, str | int], files: Mapping[str, FileOfList] | None = None) -> BlockReader:
-        """Returns the reader of columns that hold bytes, by feature name, or lists of numbers, of which `files` makes bytes of files."""
+    def reader(self, columns: Mapping[str, str | int], files: Mapping[str, ListFile] | None = None) -> BlockReader:
+        """Returns the reader of columns that hold bytes, by feature name, or lists of numbers, which stand for `files`."""
         raise NotImplementedError
 
     def row_names(self) -> Strings:
