@@ -14,7 +14,7 @@ from pipegen.frozen import dataclass
 from pipegen.lazy import np
 from pipegen.mounts import content_of
 from pipegen.ops.fields.columns import Place
-from pipegen.ops.fields.labels import is_missing, label_texts, text_of
+from pipegen.ops.fields.labels import LIST, is_missing, label_texts, text_of
 from pipegen.ops.fields.notes import Note, count, quoted
 from pipegen.ops.fields.strings import Ints, Strings
 from pipegen.ops.sources.listing.blocks import BlockReader
@@ -114,7 +114,7 @@ class TableColumn:
                 said = text_of(cells[rows[0]])
                 odd = next((row for row in rows[1:] if not _agree(text_of(cells[row]), said)), None)
                 if odd is not None:
-                    held = f"{said!r:.60} and {text_of(cells[odd])!r:.60}"
+                    held = " and ".join(f"{text.replace(LIST, ' ').strip()!r:.60}" for text in (said, text_of(cells[odd])))
                     message = f"{place(rows[0])} and {place(odd)} are one example, but hold {held} in the column {called!r}"
                     help_ = "rows of one `group` agree in all that is not of a box, a point or an event"
                     raise OpError("PG421", message, field=field or None, help=help_)
