@@ -232,11 +232,15 @@ def many(folder: Path, kind: str, count: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def apart(folder: Path) -> Callable[[str, str], tuple[list[Any], list[Any]]]:
-    """What two features of a kind on the same files give by steps that are written as JSON: the epochs of training, and validation."""
+    """What two features of a kind on the same files give by steps that are written as JSON: the epochs of training, and validation. Each
+    has draws of its own, as views have, also where series of one window share those of a step."""
+    from pipegen.ops.families.series import TimeTransform
 
     @cache
     def get(kind: str, steps: str) -> tuple[list[Any], list[Any]]:
-        pipe = build(**many(folder, kind, 2), transforms=json.loads(steps))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(TimeTransform, "shares_draws", lambda _step, _kind: False)
+            pipe = build(**many(folder, kind, 2), transforms=json.loads(steps))
         return epochs(pipe), epoch(pipe, "validation")
 
     return get
