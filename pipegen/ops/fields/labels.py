@@ -148,9 +148,11 @@ def _plain_text(value: Any, of_item: Callable[[Any], str]) -> str | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Tells whether a value is `None`, not-a-number of any kind, missing for pandas, or masked by NumPy."""
+    """Tells whether a value is `None`, not-a-number of any kind, missing for pandas, or masked by NumPy; an array of values is not."""
     if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
+    if getattr(value, "ndim", 0):
+        return False
     try:
         return bool(value != value)
     except (TypeError, ValueError, ArithmeticError):
