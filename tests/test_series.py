@@ -630,6 +630,36 @@ def test_a_series_that_lies_in_no_part_is_named(begin: int, gap: int, lost: bool
     assert ("PG493 source.series: 1 of 2 series have no window in any part, so they are left out" in caplog.text) == lost
 
 
+def test_columns_have_names_of_their_own() -> None:
+    """A number is not its text, and a column may be called as what pipegen makes."""
+    rows = np.arange(20)
+    data = {"1": rows, "0": rows + 100, "x@observed": rows + 200, "x": np.where(rows % 2, np.nan, rows)}
+    columns: dict[str, Any] = {"a": 0, "b": "0", "c": "x@observed"}
+    features = {name: {"kind": "series", "column": column} for name, column in columns.items()} | {
+        "x": {"kind": "series", "observed": True}
+    }
+    source = {"window": {"length": 3}, "features": features}
+    given = {"pipegen": 1, "source": {"series": source}, "shuffle": "none", "batch": {"size": 2}, "output": {"x": [*features], "y": None}}
+    import tensorflow as tf
+
+    batch = tf.nest.flatten(next(iter(pipegen.build(given, data=data)["predict"])))
+    first = [value[0, :, 0].numpy().tolist() for value in batch]
+    assert first == [[0, 1, 2], [100, 101, 102], [200, 201, 202], [1, 0, 1]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_stands_for_missing_values_is_not_rounded_to_how_they_are_stored(dtype: str) -> None:
+    features = {"x": {"kind": "series", "column": "a", "missing": 70_000.1}}
+    given = {"pipegen": 1, "source": {"series": {"window": {"length": 3}, "features": features}}, "shuffle": "none"}
+    own: dict[str, Any] = {"batch": {"size": 2}, "output": {"x": "x", "y": None}}
+    data = {"a": np.where(np.arange(12) == 1, np.nan, np.arange(12)).astype(dtype)}
+    found = next(iter(pipegen.build(given | own, data=data)["predict"]))
+    np.testing.assert_array_equal(found[0, :, 0], np.float32([0, 70_000.1, 2]))
+    features["x"]["missing"] = 1e300
+    with pytest.raises(SpecError, match="a series is float32, which cannot hold this number"):
+        pipegen.build(given | own, data=data)
+
+
 def test_advice_on_classes_of_time_steps_can_be_followed() -> None:
     rows = np.arange(60)
     data = {"a": rows, "s": np.where(rows % 7, np.where(rows % 2, "p", "q"), "")}

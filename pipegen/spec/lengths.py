@@ -88,8 +88,8 @@ def varies_on(spec: PipelineSpec, split: str, name: str) -> bool:
 
 
 def types_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length: int | None = None) -> list[FeatureType | None]:
-    """The types of each branch of views of a feature after all steps of a split, or of an example whose stored form, once decoded, has this
-    length; `None` if a step cannot run."""
+    """The types of each branch of views of a feature after the steps of a split, up to one that combines examples, where they are padded;
+    or of an example whose stored form, once decoded, has this length; `None` if a step cannot run."""
     branches = [view.transforms for view in spec.views.values()] if isinstance(spec.views, dict) else [()]
     return [_type_after(spec, (*spec.transforms, *steps), split, name, x, length) for steps in branches]
 
@@ -106,6 +106,8 @@ def _type_after(
         if length is not None and x.shape[0] is None:
             x = x.with_(shape=(length, *x.shape[1:]))
         for step in steps:
+            if isinstance(step, CombiningTransform) and on_split(step, split):
+                return x  # examples are padded before they are combined
             if isinstance(step, (DecodeTransform, CombiningTransform)) or step.feature not in (None, name) or not step.acts_on(kind_of(x)):
                 continue
             for form in on_split(step, split):

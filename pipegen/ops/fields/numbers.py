@@ -18,7 +18,7 @@ from pipegen.types import times
 
 NumberType = Literal["float32", "int64"]  # the dtype of numbers
 EXACT = 2**24  # largest integer up to which float32 is exact
-_LARGEST = 3.4028234663852886e38  # the largest float32
+LARGEST = 3.4028234663852886e38  # the largest float32
 _INT64 = 2**63
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?", re.ASCII)
 
@@ -109,7 +109,7 @@ def first_rounded(values: Any, at_once: int) -> tuple[int, int] | None:
     for begin in range(0, len(values), at_once):
         some = values[begin : begin + at_once]
         if values.dtype.kind == "f":
-            some = np.where(np.abs(some) <= _LARGEST, some, 0)  # neither NaN nor infinite as float32
+            some = np.where(np.abs(some) <= LARGEST, some, 0)  # neither NaN nor infinite as float32
             if not (np.floor(some) == some).all():
                 return None
         with np.errstate(all="ignore"):
@@ -174,7 +174,7 @@ def read_numbers(
 def _number(cell: str) -> float:
     """Parses a finite number; `ValueError` for anything else."""
     value = float(cell.replace("_", "x"))  # underscores between digits are Python's own
-    if not abs(value) <= _LARGEST:
+    if not abs(value) <= LARGEST:
         raise ValueError(cell)
     return value
 

@@ -338,6 +338,18 @@ def test_frames_of_mixed_sounds_are_labelled_to_the_end_of_the_longest(tmp_path:
         assert frames[:, 0].nonzero()[0].max() == np.abs(sound).nonzero()[0].max()
 
 
+@pytest.mark.parametrize("longer", ["cut", "error"])
+def test_sounds_are_padded_to_their_length_before_they_are_mixed(longer: str, tmp_path: Path) -> None:
+    """Whatever later steps make of it."""
+    own: dict[str, Any] = {"batch": {"size": 8, "pad": {"to": "longest", "longer": longer}}, "output": {"x": "sound", "y": "events"}}
+    plain, slow = (examples(uneven(tmp_path, ["mixup", *steps], **own)) for steps in ([], [{"resample": {"rate": 500}}]))
+    assert {len(sound) for sound, _ in plain} == {2000}
+    assert {len(sound) for sound, _ in slow} == {1000}
+    for (whole, events), (half, others) in zip(plain, slow, strict=True):
+        np.testing.assert_array_equal(events, others)
+        assert abs(np.abs(half).sum() * 2 - np.abs(whole).sum()) < 30  # nothing is cut off
+
+
 def test_a_model_of_frames_is_checked() -> None:
     """Each frame has 0 or 1, for each class, or for whatever happens."""
     import keras

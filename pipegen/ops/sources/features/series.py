@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from pipegen.errors import PartError
 from pipegen.ops.fields.labels import Classes, ClassName, KnownClasses
-from pipegen.ops.fields.numbers import NumberType
+from pipegen.ops.fields.numbers import LARGEST, NumberType
 from pipegen.ops.kinds.base import ExampleClass, FeatureKind, LossWeight, Numbers, Samples, TimestepClass, kind_named, kind_of
 from pipegen.ops.kinds.series import OnSteps
 from pipegen.ops.model import Model
@@ -121,6 +121,8 @@ class SeriesFeature(Model):
             raise PartError("`calendar` has no missing values; leave `observed` and `missing` out", "calendar")
         if self.cyclic and self.calendar is None:
             raise PartError("`cyclic` is for features with a `calendar`", "cyclic")
+        if isinstance(self.missing, float) and not abs(self.missing) <= LARGEST:
+            raise PartError("a series is float32, which cannot hold this number", "missing", help="such as `missing: 0`")
         if self.observed and self.missing != "error":
             raise PartError("`observed` tells which values are missing; leave `missing` out", "missing")
         return self

@@ -68,9 +68,10 @@ class SeriesReader(Reader):
                 values = gathered[key]
                 if view.channels is not None:
                     values = tf.gather(values, list(view.channels), axis=-1)
+                values = tf.cast(values, view.dtype)
                 if view.fill is not None:
                     values = tf.where(tf.math.is_nan(values), tf.constant(view.fill, values.dtype), values)
-                found[name] = tf.cast(values, view.dtype)
+                found[name] = values
             return found
 
         return read
@@ -84,8 +85,8 @@ class SeriesReader(Reader):
         at: Ints = starts + view.offsets if isinstance(view.offsets, int) else starts[:, None] + np.array(view.offsets)
         values = self._rows.arrays[view.array][at]
         values = values if view.channels is None else values[..., list(view.channels)]
-        values = values if view.fill is None else np.where(np.isnan(values), view.fill, values)
-        return values.astype(view.dtype)
+        values = values.astype(view.dtype)
+        return values if view.fill is None else np.where(np.isnan(values), values.dtype.type(view.fill), values)
 
     def column(self, name: str, files: Ints) -> Ints | None:
         view = self._views.get(name)

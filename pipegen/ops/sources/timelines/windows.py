@@ -78,7 +78,7 @@ class _Arrays:
             channels = (*chain.from_iterable(at[name] for name in names),)
             return "@together", None if channels == (*range(ends[-1]),) else channels
         (name,) = names
-        key = f"{name}"
+        key = f"column {name!r}"  # a number is another column than its text, and neither is what is made, such as `x@observed`
         if key not in self.held:
             values = self.numbers(name, field)
             table = isinstance(self.columns, TableColumns)
@@ -278,8 +278,9 @@ def _check_values(
     for at in range(0, len(values), _AT_ONCE):
         some = values[at : at + _AT_ONCE]
         some = some if channels is None else some[:, channels]
-        if not np.isfinite(some).all() or (some.dtype.itemsize > 4 and (np.abs(some) > _LARGEST).any()):
-            wild = (np.isinf(some) | (np.abs(some) > _LARGEST)).any(1)
+        large: Any = np.abs(some) > _LARGEST if some.dtype.itemsize > 4 else np.isinf(some)
+        if not np.isfinite(some).all() or large.any():
+            wild = (np.isinf(some) | large).any(1)
             if wild.any():
                 where = arrays.columns.place(arrays.rows.stored(at + int(np.argmax(wild))))
                 raise OpError("PG423", f"{where} holds a value of `{name}` that is infinite", field=field, help="correct such rows")
