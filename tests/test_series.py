@@ -630,6 +630,26 @@ def test_a_series_that_lies_in_no_part_is_named(begin: int, gap: int, lost: bool
     assert ("PG493 source.series: 1 of 2 series have no window in any part, so they are left out" in caplog.text) == lost
 
 
+def test_integers_beside_floats_stay_exact() -> None:
+    data = {"a": np.arange(20.0), "i": 2**53 + 1 + np.arange(20)}
+    features = {"x": {"kind": "series", "column": "a"}, "w": {"kind": "tensor", "columns": ["a", "i"], "dtype": "int64"}}
+    given = {"pipegen": 1, "source": {"series": {"window": {"length": 3}, "features": features}}, "shuffle": "none"}
+    pipe = pipegen.build(given | {"batch": {"size": 2}, "output": {"x": {"x": "x", "w": "w"}, "y": None}}, data=data)
+    w = next(iter(pipe["predict"]))["w"]
+    assert w[0].numpy().tolist() == [2, 2**53 + 3]
+
+
+def test_a_year_of_five_digits_is_no_time() -> None:
+    times = [f"2024-01-{day:02}" for day in range(1, 13)]
+    features = {"x": {"kind": "series", "column": "a"}}
+    given = {"pipegen": 1, "source": {"series": {"order": "t", "window": {"length": 3}, "features": features}}}
+    own = {"batch": {"size": 2}, "output": {"x": "x", "y": None}}
+    pipegen.build(given | own, data={"a": np.arange(12.0), "t": times})
+    pipegen.build(given | own, data={"a": np.arange(12.0), "t": [time.replace("-", "") + "T000000" for time in times]})
+    with pytest.raises(SpecError, match="20240-01-08"):
+        pipegen.build(given | own, data={"a": np.arange(12.0), "t": [*times[:7], "20240-01-08", *times[8:]]})
+
+
 def test_columns_have_names_of_their_own() -> None:
     """A number is not its text, and a column may be called as what pipegen makes."""
     rows = np.arange(20)

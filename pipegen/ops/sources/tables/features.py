@@ -225,8 +225,13 @@ class FormattedFeature(InTable, EncodedFeature):
             known = "boxes" if form in get_args(BoxFormat) else "events" if form in get_args(EventFormat) else "files"
             given = form if isinstance(form, str) else form.name
             raise PartError(f"`{given}` is a format of {known}, and this is `kind: {self.kind}`", "format")
-        if form == LISTED and self.kind != "array":
+        if form == LISTED and not self._holds_arrays:
             raise PartError(f"`{LISTED}` is a format of arrays, and this is `kind: {self.kind}`", "format")
+
+    @property
+    def _holds_arrays(self) -> bool:
+        """Whether an example has a file of numbers of a shape."""
+        return "shape" in self.own_kind.arguments and self.own_kind.storage == "encoded"
 
     def array_decoder(self) -> ArrayDecoder:
         """Returns the decoder of files of its `format`."""
@@ -276,8 +281,7 @@ class FileFeature(FormattedFeature):
 
     @model_validator(mode="after")
     def _whole_array(self) -> FileFeature:
-        kind = self.own_kind
-        in_files = "shape" in kind.arguments and kind.storage == "encoded"
+        kind, in_files = self.own_kind, self._holds_arrays
         for name, example in (("format", "npy"), ("shape", "[64, 64]")):
             if getattr(self, name) is None and in_files:
                 in_cells = ", or `format: list` for lists of numbers in the cells of a table" if name == "format" else ""

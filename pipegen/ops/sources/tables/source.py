@@ -210,7 +210,7 @@ class TableSource(FeatureSource):
             file = kind.values.file if kind.values is not None else "a file"
             message = f"{column.place(of_list)} holds a list of {count(values, 'value')}, not the path of {file}"
             help_ = "pixels in a list need the `size` of the image" if kind.pixels is not None else "write each to a file of its own"
-            help_ = write("format: list", "arguments", "for lists of numbers, write {}") if kind.name == "array" else help_
+            help_ = write("format: list", "arguments", "for lists of numbers, write {}") if "shape" in kind.arguments else help_
             raise OpError("PG421", message, field=about[1], help=help_)
         root = root or column.folder
         every = paths_of(texts, root, feature.ending)

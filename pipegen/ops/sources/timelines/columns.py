@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -273,12 +274,16 @@ def _moments_or_numbers(columns: RowColumns, cells: Sequence[Any], field: str) -
         raise OpError("PG423", message, field=field, help="write all times with an offset, or none") from None
 
 
+_LONG_YEAR = re.compile(r"\d{5,7}-")  # a year of more than four digits; a date without dashes has eight
+
+
 def as_moments(texts: Sequence[str]) -> Any:
     """Converts dates and times in ISO 8601 to nanoseconds since 1970, int64 `(n,)`, those with an offset to UTC. `ValueError` for
     others, for years that have no place in 64 bits, and if only some have an offset."""
     if not all(text[:1].isdigit() for text in texts):  # NumPy also reads `now`
         raise ValueError("not a time")
-    if texts and not (min(texts) >= "1678" and max(texts) < "2262"):  # NumPy wraps around in silence
+    long = any(_LONG_YEAR.match(text) for text in texts)
+    if texts and (long or not (min(texts) >= "1678" and max(texts) < "2262")):  # NumPy wraps around in silence
         raise ValueError("not in the range of the times")
     offsets = sum(map(_has_offset, texts))
     if offsets not in (0, len(texts)):

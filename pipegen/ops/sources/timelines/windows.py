@@ -237,7 +237,16 @@ def _exact(columns: RowColumns, feature: SeriesFeature, name: str, field: str) -
             each.append(read_numbers(columns.texts(column, field), columns.place, field, feature.dtype, weights=weights))
         else:
             each.append(columns.array(column, field))  # type: ignore[attr-defined]  # one of arrays
-    return each[0] if feature.columns is None else np.stack(each, -1)
+    if feature.columns is None:
+        return each[0]
+    # Beside floats, NumPy would make large integers floats, too.
+    return np.stack([_as_integers(one) for one in each] if feature.dtype == "int64" else each, -1)
+
+
+def _as_integers(values: Any) -> Any:
+    """Converts floats that are all whole numbers of 64 bits; leaves others."""
+    whole = values.dtype.kind == "f" and bool((np.abs(values) < 2.0**63).all()) and bool((values == np.rint(values)).all())
+    return values.astype(np.int64) if whole else values
 
 
 def _along(
@@ -290,7 +299,8 @@ def _check_values(
     if missing.any() and feature.missing == "error":
         where = arrays.columns.place(arrays.rows.stored(first))
         message = f"`{name}` lacks {count(int(missing.sum()), 'value')}, first in {where}"
-        keep = write("missing: keep", "arguments", "write {}, and `fill_missing` as the first step")
+        step = "fill_missing" if feature.at in (None, "past") else f"fill_missing: {{feature: {name}}}"  # steps leave others alone
+        keep = write("missing: keep", "arguments", f"write {{}}, and `{step}` as the first step")
         zero = write(
             "missing: 0", "arguments", "or {}, beside a feature of the same columns with `observed: true`, which a model sees, too"
         )
