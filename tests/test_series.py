@@ -639,6 +639,19 @@ def test_integers_beside_floats_stay_exact() -> None:
     assert w[0].numpy().tolist() == [2, 2**53 + 3]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_what_a_mask_hides_is_missing(dtype: str) -> None:
+    values = np.ma.MaskedArray(np.arange(12).astype(dtype), mask=np.arange(12) == 1)
+    features = {"x": {"kind": "series", "column": "a", "missing": -1.0}, "seen": {"kind": "series", "column": "a", "observed": True}}
+    given = {"pipegen": 1, "source": {"series": {"window": {"length": 3}, "features": features}}, "shuffle": "none"}
+    output = {"x": {"x": "x", "seen": "seen"}, "y": None}
+    found = next(iter(pipegen.build(given | {"batch": {"size": 2}, "output": output}, data={"a": values})["predict"]))
+    assert found["x"][0, :, 0].numpy().tolist() == [0, -1, 2]
+    assert found["seen"][0, :, 0].numpy().tolist() == [1, 0, 1]
+    whole = np.ma.MaskedArray(np.arange(12).astype(dtype))
+    pipegen.build(given | {"batch": {"size": 2}, "output": output}, data={"a": whole})
+
+
 def test_a_year_of_five_digits_is_no_time() -> None:
     times = [f"2024-01-{day:02}" for day in range(1, 13)]
     features = {"x": {"kind": "series", "column": "a"}}

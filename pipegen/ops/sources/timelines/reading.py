@@ -33,7 +33,12 @@ def columns_in_memory(data: object, base: str, wanted: Sequence[str | int]) -> R
 
 
 def as_values(values: Any) -> Any:
-    """Converts a list, a column of a table or an array to an array."""
+    """Converts a list, a column of a table or an array to an array; what a mask hides is missing."""
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.is_masked(values):
+            return values.data
+        numbers: Any = values.astype(np.float64) if values.dtype.kind in "biu" else values
+        return np.ma.filled(numbers, np.nan) if numbers.dtype.kind == "f" else np.ma.filled(numbers.astype(object), None)
     return values if isinstance(values, np.ndarray) else np.asarray(values)
 
 
