@@ -222,13 +222,13 @@ def _in_time(spec: PipelineSpec, locate: Locate) -> Iterator[Diagnostic]:
         yield make(
             "PG301", message, locate((*_PARTS, odd)), locate((*_PARTS, one), forms[one]), help="write all parts but `rest` in one form"
         )
+    elif spec.splits.folds is not None and (named or {*forms.values()} - {"a fraction"}):
+        yield make("PG301", "beside `folds`, parts by time are fractions", locate(_PARTS), help="such as `parts: {test: 0.1}`")
     elif "a time" in forms.values() and not named:
         message = f"`{first}` is the first part, which begins with the rows"
         yield make(
             "PG301", message, locate((*_PARTS, first)), help=f"give it no time: `{first}: {REST}`; each other part begins at its own"
         )
-    elif spec.splits.folds is not None and "a fraction" not in (*forms.values(), "a fraction" if not forms else ""):
-        yield make("PG301", "beside `folds`, parts by time are fractions", locate(_PARTS), help="such as `parts: {test: 0.1}`")
     total = sum((exact(size) for size in others.values() if isinstance(size, float)), Fraction(0))
     if total > 1 + SLACK or (named and total >= 1):
         message = (

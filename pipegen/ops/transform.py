@@ -11,7 +11,7 @@ from pipegen.errors import OpError
 from pipegen.frozen import dataclass
 from pipegen.ops.arguments.geometry import ConstantFill, Size
 from pipegen.ops.arguments.magnitudes import Odd, Probability, Schedule, as_pair, canonical, has_type, is_amount, least, most, resolved
-from pipegen.ops.kinds.base import FeatureKind, Geometry, PixelValues, kind_of, named_kinds
+from pipegen.ops.kinds.base import FeatureKind, Geometry, PixelValues, Samples, kind_of, named_kinds
 from pipegen.ops.model import Model
 from pipegen.ops.traits import Example, Family, Traits
 from pipegen.types import FeatureType, times
@@ -287,7 +287,13 @@ class Policy(Transform):
 
 
 def require_same_shape(step: Transform, x: FeatureType, y: FeatureType) -> None:
-    """Rejects, as `PG226`, a part that changes the shape: examples with and without it could not be stacked."""
-    if x.shape != y.shape:
-        made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}"
+    """Rejects, as `PG226`, a part that changes the shape, or an unknown length: examples with and without it could not be stacked."""
+    made = f"`{step.op}` makes {times(y.shape)} of {times(x.shape)}" if x.shape != y.shape else None
+    if made is None and kind_of(x).has(Samples) and x.shape[0] is None:
+        long = x.with_(shape=(LONG, *x.shape[1:]))
+        made = f"`{step.op}` changes the length" if step.infer(long).shape != long.shape else None
+    if made is not None:
         raise OpError("PG226", f"{made}, and a policy does it to some examples only")
+
+
+LONG = 1 << 22  # the length of an example that is long enough for every step

@@ -140,6 +140,10 @@ def _check_feature(spec: PipelineSpec, name: str, record: ElementType, locate: L
     if padding is None:
         return
     yield from _reserved(spec, name, record, locate)
+    if (apart := lengths.padded_apart(spec, name, record[name])) is not None:
+        step, mixing, plain = apart
+        message = f"`{name}` is padded before `{step.op}` in `{mixing}`, and after all steps in `{plain}`, where its length is another one"
+        yield make("PG264", message, locate(path, key=True), help=f"fix its length before `{step.op}`, such as by `crop_or_pad`")
     if isinstance(padding.measured, LengthColumn):
         yield from _check_column(padding.measured.column, (*path, "measured", "column"), locate, record)
     given = pad.get(name) if isinstance(pad, dict) else pad

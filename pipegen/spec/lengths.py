@@ -10,7 +10,7 @@ from pipegen.ops.families.decoder import DecodeTransform
 from pipegen.ops.kinds.base import kind_of
 from pipegen.ops.registry import default_decoder
 from pipegen.ops.sampling_sections import LengthBuckets, Padding
-from pipegen.ops.transform import Transform
+from pipegen.ops.transform import LONG, Transform
 from pipegen.spec.models import PipelineSpec, names, received
 from pipegen.spec.source_map import KeyPath
 from pipegen.types import ElementType, FeatureType, length_name, valid_name
@@ -90,13 +90,33 @@ def varies_on(spec: PipelineSpec, split: str, name: str) -> bool:
 def types_after(spec: PipelineSpec, split: str, name: str, x: FeatureType, length: int | None = None) -> list[FeatureType | None]:
     """The types of each branch of views of a feature after the steps of a split, up to one that combines examples, where they are padded;
     or of an example whose stored form, once decoded, has this length; `None` if a step cannot run."""
+    return [_type_after(spec, steps, split, name, x, length) for steps in _branches(spec)]
+
+
+def _branches(spec: PipelineSpec) -> list[tuple[Transform, ...]]:
+    """The steps of each branch of views."""
     branches = [view.transforms for view in spec.views.values()] if isinstance(spec.views, dict) else [()]
-    return [_type_after(spec, (*spec.transforms, *steps), split, name, x, length) for steps in branches]
+    return [(*spec.transforms, *steps) for steps in branches]
+
+
+def padded_apart(spec: PipelineSpec, name: str, x: FeatureType) -> tuple[CombiningTransform, str, str] | None:
+    """A step that combines examples, a split that pads a feature before it, and one without it that pads after later steps, which change
+    the length: a number of elements is then not the same in both. `None` if that is nowhere so."""
+    for steps in _branches(spec):
+        first = {s: next((t for t in steps if isinstance(t, CombiningTransform) and on_split(t, s)), None) for s in spec.split_names()}
+        mixing, plain = (next((s for s, step in first.items() if (step is None) is none), None) for none in (False, True))
+        if mixing is None or plain is None or (step := first[mixing]) is None:
+            continue
+        before, after = (_type_after(spec, steps, mixing, name, x, LONG, whole=whole) for whole in (False, True))
+        if before is not None and after is not None and before.shape != after.shape:
+            return step, mixing, plain
+    return None
 
 
 def _type_after(
-    spec: PipelineSpec, steps: Sequence[Transform], split: str, name: str, x: FeatureType, length: int | None
+    spec: PipelineSpec, steps: Sequence[Transform], split: str, name: str, x: FeatureType, length: int | None, *, whole: bool = False
 ) -> FeatureType | None:
+    """The type of a feature where its examples are padded, or after the `whole` of the steps; see `types_after`."""
     try:
         if x.encoded:
             written = (step for step in spec.transforms if isinstance(step, DecodeTransform) and step.feature in (None, name))
@@ -106,7 +126,7 @@ def _type_after(
         if length is not None and x.shape[0] is None:
             x = x.with_(shape=(length, *x.shape[1:]))
         for step in steps:
-            if isinstance(step, CombiningTransform) and on_split(step, split):
+            if not whole and isinstance(step, CombiningTransform) and on_split(step, split):
                 return x  # examples are padded before they are combined
             if isinstance(step, (DecodeTransform, CombiningTransform)) or step.feature not in (None, name) or not step.acts_on(kind_of(x)):
                 continue

@@ -25,7 +25,7 @@ from pipegen.files import write_whole
 from pipegen.frozen import dataclass
 from pipegen.memory import threads
 from pipegen.ops.families.combining import GROUP
-from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, Presence, having, kind_of, several_labels
+from pipegen.ops.kinds.base import ExampleClass, InstanceNumber, Levels, Presence, Values, having, kind_of, several_labels
 from pipegen.ops.lowering.pictures import mapped_range
 from pipegen.passes.drop_unused import without_unused
 from pipegen.phases.compilation import read_once
@@ -118,7 +118,8 @@ class _Source:
         lacking = engine.spec.source.lacks(self.split)
         dense = {n: values for n, values in (held | read).items() if values is not None and n in record and n not in lacking}
         self.columns = {name: values for name, values in dense.items() if kind_of(record[name]).storage == "dense"}
-        self.types = {name: self.plain.out[name] for name in drawn.pictures(self.plain.out)}
+        arrays = [name for name in drawn.beside(self.plain.out) if kind_of(self.plain.out[name]).storage == "encoded"]
+        self.types = {name: self.plain.out[name] for name in (*drawn.pictures(self.plain.out), *arrays)}
         self.items = [name for name, t in self.plain.out.items() if kind_of(t).ragged and not kind_of(t).has(InstanceNumber)]
         told = {*self.columns, *self.types, *self.items}
         self.computed = [n for n in drawn.beside(self.plain.out) if n not in told and not kind_of(self.plain.out[n]).has(Presence)]
@@ -224,8 +225,7 @@ class _Source:
         name = f"{self.wanted.prefix}{stem}-e{epoch:03d}-p{slot:0{digits}d}"
         found = {}
         for i, (feature, t) in enumerate(self.types.items()):
-            values = kind_of(t).values
-            suffix = _SUFFIXES[self.wanted.form] if kind_of(t).has(Levels) or values is None else values.ending(t)
+            suffix = _SUFFIXES[self.wanted.form] if kind_of(t).has(Levels) else (kind_of(t).values or Values()).ending(t)
             found[f"{feature}_file_name" if i else "file_name"] = f"{name}-{feature}.{suffix}" if i else f"{name}.{suffix}"
         return found
 
@@ -242,9 +242,8 @@ class _Source:
         """Encodes the files of one example, by name."""
         found = {}
         for i, (name, t) in enumerate(self.types.items()):
-            if (values := kind_of(t).values) is not None:
-                file = line["file_name" if i == 0 else f"{name}_file_name"]
-                found[file] = values.encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
+            file, values = line["file_name" if i == 0 else f"{name}_file_name"], kind_of(t).values or Values()
+            found[file] = values.encode(batch[name][row], t, self.wanted.form, self.wanted.quality)
         return found
 
 

@@ -143,6 +143,37 @@ def test_lists_in_cells_are_arrays(op: str, pad: dict[str, Any], tmp_path: Path)
         assert sorted(found) == sorted(content(i)[: pad.get("to")].tobytes() for i in range(len(LENGTHS)))
 
 
+def test_an_export_has_arrays_in_files_beside_images(tmp_path: Path) -> None:
+    """The image is the bytes in a cell; a large array would fill the line of its example."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import io
+
+    from PIL import Image
+
+    held = []
+    for i in range(len(LENGTHS)):
+        stream = io.BytesIO()
+        Image.new("RGB", (8, 8), (10 * i,) * 3).save(stream, "PNG")
+        held.append({"image": stream.getvalue(), "sound": content(i).tolist()})
+    pq.write_table(
+        pa.Table.from_pylist(held, pa.schema([("image", pa.binary()), ("sound", pa.list_(pa.list_(pa.float32())))])), tmp_path / "t.parquet"
+    )
+    features = {"image": {"kind": "image"}, "sound": {"kind": "array", "format": "list", "shape": [None, 3]}}
+    spec = {
+        "pipegen": 1,
+        "source": {"parquet": {"path": str(tmp_path / "t.parquet"), "features": features}},
+        "batch": {"size": 4, "pad": {}},
+    }
+    given = spec | {"transforms": [{"resize": {"size": 8}}], "output": {"x": "image", "y": "sound"}}
+    done = pipegen.build(given).export(tmp_path / "out", examples=6)
+    lines = [json.loads(line) for line in done.table.read_text().splitlines()]
+    assert len(lines) == 6
+    for line in lines:
+        i = int(line["source"].rpartition("#")[2] or 0)
+        assert line["sound_length"] == LENGTHS[i]
+        np.testing.assert_array_equal(np.load(tmp_path / "out" / line["sound_file_name"]), padded(i, LONGEST))
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -58,6 +58,32 @@ def test_a_length_that_is_fixed_too_late_is_fixed_before() -> None:
     assert not told("mixup", **sounds, batch={"pad": {"to": "longest"}})
 
 
+def test_a_length_is_the_same_thing_in_all_splits() -> None:
+    """Training pads samples before it mixes them; validation would pad spectra."""
+    spec: dict[str, Any] = {
+        "source": {"audio_folder": {"path": "sounds", "rate": 16000}},
+        "output": {"x": "audio", "y": "label", "encode": {"label": "one_hot"}},
+        "splits": {"parts": {"train": 0.8, "validation": 0.2}},
+    }
+    buckets = {"size": 4, "buckets": {"by": "length", "sizes": [12000, 24000]}}
+    for batch in (buckets, {"pad": {"to": 24000}}, {"pad": {"to": "longest"}}):
+        assert ("PG264", "batch.buckets" if batch is buckets else "batch.pad") in told("mixup", "mel_spectrogram", **spec, batch=batch)
+        assert not told("mixup", {"gain": {"db": 3}}, **spec, batch=batch)
+        assert not told("mel_spectrogram", "mixup", **spec, batch=batch)
+    assert not told({"crop_or_pad": {"seconds": 1}}, "mixup", "mel_spectrogram", **spec)
+    assert not told({"mixup": {"when": "all"}}, "mel_spectrogram", **spec, batch={"pad": {"to": 24000}})
+
+
+@pytest.mark.parametrize("policy", ["one_of", "some_of"])
+def test_a_policy_changes_no_unknown_length(policy: str) -> None:
+    sounds: dict[str, Any] = {"source": {"audio_folder": {"path": "sounds", "rate": 16000}}, "batch": {"pad": {"to": 24000}}}
+    own = {"count": 1} if policy == "some_of" else {}
+    found = told({policy: {"steps": [{"resample": {"rate": 8000}}, "random_polarity"], **own}}, **sounds, output={"x": "audio"})
+    assert [code for code, _ in found] == ["PG226"]
+    kept = told({policy: {"steps": [{"random_speed": {"factor": 0.1}}, "random_polarity"], **own}}, **sounds, output={"x": "audio"})
+    assert kept == []
+
+
 def test_passes_move_the_batch_further_up_and_never_past() -> None:
     done = compiled(built(COMBINED, classes=3), load_spec(COMBINED), num_examples=50, ram_budget=2**30).plan
     kinds = [type(n) for n in done.nodes]

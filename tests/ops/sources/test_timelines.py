@@ -19,6 +19,7 @@ from pipegen.ops.registry import sources
 from pipegen.ops.sampling_sections import Splits
 from pipegen.ops.sources.timelines.calendar import calendar_of
 from pipegen.ops.sources.timelines.columns import ArrayColumns, as_floats, as_moments, read_times
+from pipegen.ops.sources.timelines.ts_files import read_ts
 from pipegen.phases.compilation import collect_data, load
 
 X = {"x": {"kind": "series", "column": "load"}}
@@ -230,6 +231,10 @@ def test_splits_that_leak_or_fit_no_series_are_found() -> None:
     assert codes({"parts": {"train": "2024-01-01", "validation": "2024-02-01"}, "method": "time"}) == ["PG301"]
     assert codes({"parts": {"train": 0.5, "validation": "rest"}, "method": "time"}) == ["PG301"]
     assert codes({"parts": {"train": 0.8, "validation": 0.4}, "method": "time"}) == ["PG301"]
+    folds = {"folds": {"count": 3, "fold": 1}, "method": "time"}
+    assert codes(folds | {"parts": {"test": 0.2}}) == []
+    for parts_beside in ({"test": "rest"}, {"test": "2024-01-02"}, {"test": 3}, {"test": "rest", "more": 0.2}):
+        assert codes(folds | {"parts": parts_beside}) == ["PG301"]
     whole = {"series": {"group": "m", "window": WINDOW | {"stride": 3}, "features": X}}
     assert codes({"parts": parts, "method": "random"}, source=whole) == []
     folder = {"image_folder": {"path": "a"}}
@@ -293,6 +298,19 @@ def test_ts_files_of_several_dimensions_missing_values_and_unequal_lengths(tmp_p
     assert y.tolist() == [0, 0, 0, 1, 0, 0]
     with pytest.raises(OpError, match="have 2 to 4 rows"):
         in_ts(tmp_path, header, *lines)
+
+
+def test_ts_files_round_no_integer(tmp_path: Path) -> None:
+    """As arrays and tables."""
+    with pytest.raises(OpError, match="holds 16777217, which float32 would round"):
+        in_ts(tmp_path, "@classLabel false", "1,2,16777217", "3,4,5")
+    _, x = in_ts(tmp_path, "@classLabel false", "1,2,16777216", "0.5,4,16777217")
+    np.testing.assert_array_equal(x[..., 0], np.float32([[1, 2, 16777216], [0.5, 4, 16777216]]))  # numbers, not integers
+    with pytest.raises(OpError, match="a value that is not a number"):
+        in_ts(tmp_path, "@classLabel false", "1,1_0,3", "3,4,5")
+    file = Path(ts(tmp_path, "@classLabel false", "1,2,3")["ts"]["path"])
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert read_ts(str(file)).array("values", "").dtype == np.float32
 
 
 def test_ts_files_of_numbers_to_predict_and_without_classes(tmp_path: Path) -> None:

@@ -11,16 +11,18 @@ from typing import Any, Literal
 from pipegen.errors import OpError
 from pipegen.lazy import np
 from pipegen.ops.fields.notes import count, quoted
+from pipegen.ops.fields.numbers import first_rounded
 from pipegen.ops.sources.timelines.columns import ArrayColumns
 
 _HELP = "use a file of the UCR or UEA archive, in the form `.ts`"
 
 
 def read_ts(file: str) -> ArrayColumns:
-    """Reads a file: the arrays `values`, float32 `(rows, dimensions)`, and, for each row, `label`, the class of its series, or `target`, a
-    number, if it has them. Classes are in the order of the header. `PG406` if it cannot be read, `PG402` without series."""
+    """Reads a file: the arrays `values`, float32 `(rows, dimensions)`, or float64 if float32 would round an integer, and, for each row,
+    `label`, the class of its series, or `target`, a number, if it has them. Classes are in the order of the header. `PG406` if it cannot be
+    read, `PG402` without series."""
     try:
-        with open(file, encoding="utf-8") as stream:
+        with open(file, encoding="utf-8-sig") as stream:
             lines = [(number, line.strip()) for number, line in enumerate(stream, 1)]
     except (OSError, UnicodeDecodeError) as error:
         raise OpError("PG406", f"{file!r} cannot be read: {error}", field="path") from None
@@ -42,7 +44,8 @@ def read_ts(file: str) -> ArrayColumns:
     if not series:
         raise OpError("PG402", f"{file!r} has no series", field="path")
     lengths = np.array([len(one) for one in series], np.int64)
-    arrays = {"values": np.concatenate(series)}
+    values = np.concatenate(series)
+    arrays = {"values": values if first_rounded(values, len(values)) is not None else values.astype(np.float32)}
     if last is not None:
         arrays[last] = np.repeat(np.array(ends), lengths)
     found = ArrayColumns(repr(file), arrays, lengths)
@@ -82,12 +85,13 @@ def _end(place: str, text: str, last: str, classes: tuple[str, ...]) -> Any:
 
 
 def _values(place: str, parts: list[str]) -> Any:
-    """Reads the dimensions of a series: float32 `(length, dimensions)`."""
+    """Reads the dimensions of a series: float64 `(length, dimensions)`."""
     try:
-        values = [[np.nan if cell.strip() == "?" else float(cell) for cell in part.split(",")] for part in parts]
+        # Python also reads `1_0`, as 10.
+        values = [[np.nan if cell.strip() == "?" else float(cell.replace("_", "x")) for cell in part.split(",")] for part in parts]
     except ValueError:
         help_ = "times such as `(0,1.5)` are not supported: write a table with a row for each time" if "(" in ":".join(parts) else None
         raise OpError("PG406", f"{place} holds a value that is not a number", field="path", help=help_) from None
     if not values or len({*map(len, values)}) > 1:
         raise OpError("PG406", f"the dimensions of {place} differ in length", field="path")
-    return np.array(values, np.float32).T
+    return np.array(values, np.float64).T
