@@ -164,7 +164,7 @@ def test_an_export_has_arrays_in_files_beside_images(tmp_path: Path) -> None:
         "source": {"parquet": {"path": str(tmp_path / "t.parquet"), "features": features}},
         "batch": {"size": 4, "pad": {}},
     }
-    given = spec | {"transforms": [{"resize": {"size": 8}}], "output": {"x": "image", "y": "sound"}}
+    given = spec | {"transforms": [{"resize": {"size": 8}}], "output": {"x": {"image": "image", "length": "sound_length"}, "y": "sound"}}
     done = pipegen.build(given).export(tmp_path / "out", examples=6)
     lines = [json.loads(line) for line in done.table.read_text().splitlines()]
     assert len(lines) == 6
