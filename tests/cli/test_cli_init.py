@@ -531,7 +531,7 @@ def test_columns_of_lists_are_no_labels_of_one_class(cli: Cli, tmp_path: Path, n
     if name == "t.csv":
         assert "# tags: not read, as its cells are lists written as text" in text
         return
-    assert "# odd: not read, as its cells are lists that differ in length, beside paths" in text
+    assert "# odd: not read, as its cells are lists of several lengths, in a table of paths" in text
     used = re.sub("# (scores|points|tags): {", r"\1: {", text).replace("output: {x: image, y: null}  # there are no labels\n", "")
     classes = "label" if name == "t.jsonl" else "tags"
     assert f"{classes}: {{kind: label, column: tags, separator: ','}}" in used

@@ -70,8 +70,8 @@ class Lists:
             return f"{name}: {flow({'kind': 'tensor', 'column': called, 'shape': [self.numbers]})}  # {self.numbers:,} numbers each"
         if self.numbers is None and not beside_paths:
             array = {"kind": "array", "column": called, "format": "list", "shape": [None]}
-            return f"{name}: {flow(array)}  # numbers, of several lengths: `batch: {{pad: {{}}}}`"
-        why = "written as text" if self.text else "that differ in length, beside paths" if self.numbers is None else "of no numbers"
+            return f"{name}: {flow(array)}  # numbers, of several lengths; needs `batch: {{pad: {{}}}}`"
+        why = "written as text" if self.text else "of several lengths, in a table of paths" if self.numbers is None else "of no numbers"
         return f"{name}: not read, as its cells are lists {why}"
 
 

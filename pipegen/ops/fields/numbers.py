@@ -288,7 +288,7 @@ def npy_of_list(values: Any, shape: tuple[int | None, ...]) -> bytes:
     if not array.size and None in shape:
         array = np.zeros([side or 0 for side in shape], np.float32)
     if array.dtype.kind not in "biuf":
-        raise ValueError("it holds something else than numbers")
+        raise ValueError("it holds other values than numbers")
     if array.ndim != len(shape) or any(side not in (None, own) for side, own in zip(shape, array.shape, strict=True)):
         raise ValueError(f"it is {times(array.shape)}, and should be {times(shape)}")
     out = io.BytesIO()

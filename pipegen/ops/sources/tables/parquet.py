@@ -242,7 +242,7 @@ def _numbers_in(values: Any) -> Any:
     import pyarrow.compute as pc
 
     if values.null_count:
-        raise ValueError("it lacks numbers")
+        raise ValueError("it has missing numbers")
     if not is_list(values.type):
         return values.to_numpy(zero_copy_only=False)
     lengths = pc.unique(pc.list_value_length(values)).to_pylist()
