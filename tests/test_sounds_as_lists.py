@@ -169,6 +169,14 @@ def test_a_cell_of_a_table_that_is_no_sound_is_named(op: str, tmp_path: Path) ->
         assert ("a.parquet#7" if op == "parquet" else "a.jsonl:8 cannot be `audio`") in str(caught.value)
 
 
+@pytest.mark.parametrize("op", ["parquet", "jsonl"])
+def test_samples_are_one_list(op: str, tmp_path: Path) -> None:
+    """A list for each frame would have as many steps as it has frames, and not a frame for each channel."""
+    source = written(op, tmp_path, [sound.reshape(-1, 2) for sound in samples("float", 2)])
+    with pytest.raises((DataError, pipegen.SpecError), match="is a list of lists; the samples of all channels stand in one list"):
+        read(spec_of(op, source, 2))
+
+
 @pytest.mark.parametrize("dtype", ["int16", "uint8", "float32"])
 def test_a_frame_of_arrays_is_what_an_array_is(dtype: str) -> None:
     """With the scale of their dtype; a path beside lists is named."""

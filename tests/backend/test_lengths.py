@@ -179,6 +179,7 @@ def test_an_export_has_arrays_in_files_beside_images(tmp_path: Path) -> None:
     [
         ([[1, 2, 3], [4, 5]], "differ in length|has lists of"),
         ([[1, 2]], r"it is 1×2, and should be \?×3"),
+        ([[], []], "it is 2×0, and should be"),
         ([[1, None, 3]], "it has missing numbers|other values than numbers"),
         (None, "the cell is empty|it is no list of numbers"),
     ],

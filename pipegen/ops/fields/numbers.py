@@ -285,7 +285,7 @@ def npy_of_list(values: Any, shape: tuple[int | None, ...]) -> bytes:
         array = np.asarray(values)
     except ValueError:
         raise ValueError("its lists differ in length") from None
-    if not array.size and None in shape:
+    if not array.size and array.ndim == 1 and None in shape:
         array = np.zeros([side or 0 for side in shape], np.float32)
     if array.dtype.kind not in "biuf":
         raise ValueError("it holds other values than numbers")

@@ -412,6 +412,8 @@ def wav_of_list(samples: Sequence[Any], rate: int, channels: int) -> bytes:
     """As `pack_list`, in NumPy, and for arrays of `LISTED` dtypes, with the scale of these; `ValueError` for no samples, for another number
     than whole frames have, for samples that are not finite, or int64 beyond 16 bits."""
     values = np.asarray(samples)
+    if values.ndim != 1:
+        raise ValueError(f"it {_NESTED}")
     wrong = _NONE if not len(values) else _UNEVEN.format(channels) if len(values) % channels else ""
     if not wrong and values.dtype == np.int64 and (values.min() < -(2**15) or values.max() >= 2**15):
         wrong = _WIDE
@@ -424,6 +426,7 @@ def wav_of_list(samples: Sequence[Any], rate: int, channels: int) -> bytes:
 
 
 _NONE = "has no samples"
+_NESTED = "is a list of lists; the samples of all channels stand in one list, frame after frame"
 _UNEVEN = "has a number of samples that is no multiple of its {} channels"
 _WIDE = "has integers beyond the 16 bits of samples, -32768 to 32767"
 _INFINITE = "has samples that are not finite numbers"
